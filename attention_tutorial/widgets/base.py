@@ -73,7 +73,7 @@ class BookWidget(traitlets.HasTraits):
 
     module: ClassVar[str]
     html_class: ClassVar[str] = "attention-widget"  # a demonstration; a question has another
-    later: ClassVar[str] = ""  # a heavy one is fetched by the site when a reader presses a button that says this
+    later: str = ""  # a heavy one is fetched by the site when a reader presses a button that says this
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # What help shows; else it finds the (*args, **kwargs) of traitlets.
@@ -120,6 +120,37 @@ class BookWidget(traitlets.HasTraits):
             return self.to_html()
         parts = (json.dumps(self.bundle(kind), ensure_ascii=False).replace("<", "\\u003c") for kind in ("js", "css"))
         return f"{self._element('data-')}\n{MOUNT % tuple(parts)}"
+
+
+LETTER, LINE, BOX, LEAST = 9, 38, 22, 0.1  # of a still: a letter, a line, a box, the least weight that has an arc
+
+
+def still_html(width: int, height: int, shapes: Iterable[str], said: str) -> str:
+    """Draw what a page shows of a heavy widget until it is fetched: letters 9 wide, and below them what they say."""
+    ink = 'fill="currentColor" stroke="currentColor" stroke-width="2" font-family="monospace" font-size="15"'
+    size = f'viewBox="0 0 {width} {height}" style="width: {round(1.14 * width)}px"'
+    drawn = f'<svg {size} {ink} role="img" aria-label="{html.escape(said)}">{"".join(shapes)}</svg>'
+    return f'<div class="attention-widget-still">\n{drawn}\n<p aria-hidden="true">{html.escape(said)}</p>\n</div>'
+
+
+def still_box(box: tuple[int, int, int], style: str) -> str:
+    """Draw the box of a token: left edge, top and width."""
+    left, top, width = box
+    return f'<rect x="{left}" y="{top}" width="{width}" height="{BOX}" rx="3" {style}/>'
+
+
+def still_look(start: tuple[int, int, int], end: tuple[int, int, int], weight: float) -> str:
+    """Draw an arc from the top of a token's box to below another's, and this box, as strong as the weight."""
+    x, y, to, bottom = start[0] + start[2] / 2, start[1], end[0] + end[2] / 2, end[1] + BOX
+    box = still_box(end, f'stroke="none" fill-opacity="{weight:.2f}"')
+    curve = f"M{x} {y}C{x} {y - 20} {to} {bottom + 20} {to} {bottom}"
+    return f'{box}<path d="{curve}" fill="none" stroke-opacity="{0.3 + 0.6 * weight:.2f}"/>'
+
+
+def still_text(left: float, top: float, text: str) -> str:
+    """Write letters into boxes whose line begins at `top`."""
+    place = f'x="{left}" y="{top + 16}" textLength="{LETTER * len(text)}"'
+    return f'<text {place} stroke="none" style="white-space: pre">{html.escape(text)}</text>' if text else ""
 
 
 def check_one_of(name: str, value: Any, offered: Collection[Any]) -> None:

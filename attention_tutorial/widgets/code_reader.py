@@ -1,9 +1,8 @@
 """The code model in the page: type Python, see what each head looks at and what comes next, and take heads away."""
 
 import functools
-import html
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import traitlets
@@ -12,15 +11,11 @@ from ..analysis.head_jobs import JOBS, JobScore, copy_score, job_scores
 from ..data.byte_pairs import BEGIN
 from ..models.code_model import CodeModel, Head, ModelOutput, held_out_files, load_code_model
 from ..notebook.display import rounded
-from .base import BookWidget, html_table
+from .base import LEAST, LETTER, LINE, BookWidget, html_table, still_box, still_html, still_look, still_text
 
 __all__ = ["CodeReader"]
 
-INVENTED = """\
-def frobnicate(wug, blicket):
-    if wug is None:
-        return blicket
-    return frobnicate(w"""
+INVENTED = "def frobnicate(wug, blicket):\n    return frobnicate(w"  # the text of 9.1
 
 #: What a reader may try: a text, or what :class:`CodeReader` takes.
 EXAMPLES: dict[str, Any] = {
@@ -31,7 +26,6 @@ EXAMPLES: dict[str, Any] = {
 }
 MOST_CHARACTERS = 10_000  # of a text; no token is so long that more could be within the context
 ROWS = 12  # of the table for pages without a script
-LETTER, LINE, LEAST = 9, 38, 0.1  # of the still: a letter's width, a line's height, the least weight that has an arc
 
 Example = Mapping[str, Any]
 
@@ -66,7 +60,7 @@ class CodeReader(BookWidget):
     """
 
     module = "code_reader"
-    later: ClassVar[str] = "Open the code model (0.5 MB)"
+    later = "Open the code model (0.5 MB)"
 
     text = traitlets.Unicode()
     head = traitlets.List(traitlets.Int())
@@ -124,31 +118,14 @@ class CodeReader(BookWidget):
             boxes.append((LETTER * column, LINE * row + 20, LETTER * len(part)))
             column += len(part)
 
-        def box(at: int, style: str) -> str:
-            left, top, width = boxes[at]
-            return f'<rect x="{left}" y="{top}" width="{width}" height="22" rx="3" {style}/>'
-
-        left, y, width = boxes[self.token]
-        x = left + width / 2
-        shapes = [box(self.token, 'fill="none"')]
+        shapes = [still_box(boxes[self.token], 'fill="none"')]
         seen = [at for at, weight in enumerate(looks) if at and weight >= LEAST]  # at token 0 a head finds nothing
-        for at in seen:
-            left, top, width = boxes[at]
-            to, bottom, weight = left + width / 2, top + 22, looks[at]
-            shapes.append(box(at, f'stroke="none" fill-opacity="{weight:.2f}"'))
-            curve = f"M{x} {y}C{x} {y - 20} {to} {bottom + 20} {to} {bottom}"
-            shapes.append(f'<path d="{curve}" fill="none" stroke-opacity="{0.3 + 0.6 * weight:.2f}"/>')
+        shapes += [still_look(boxes[self.token], boxes[at], looks[at]) for at in seen]
         lines = self.text.split("\n")
-        for row, line in enumerate(lines):
-            place = f'y="{LINE * row + 36}" textLength="{LETTER * len(line)}"'
-            letters = f'<text {place} stroke="none" style="white-space: pre">{html.escape(line)}</text>'
-            shapes += [letters] if line else []
-        size = f"0 0 {LETTER * max(map(len, lines)) + 2} {LINE * len(lines) + 6}"
-        weights = ", ".join(f"“{_visible(texts[at])}” {rounded(looks[at])}" for at in seen) or f"none above {LEAST}"
-        said = html.escape(f"The weights of head {layer}.{head} from “{_visible(texts[self.token])}”: {weights}.")
-        ink = 'fill="currentColor" stroke="currentColor" stroke-width="2" font-family="monospace" font-size="15"'
-        drawn = f'<svg viewBox="{size}" {ink} role="img" aria-label="{said}">{"".join(shapes)}</svg>'
-        return f'<div class="attention-widget-still">\n{drawn}\n<p aria-hidden="true">{said}</p>\n</div>'
+        shapes += [still_text(0, LINE * row + 20, line) for row, line in enumerate(lines)]
+        weights = ", ".join(f"“{_visible(texts[at])}” {looks[at]:.2f}" for at in seen) or f"none above {LEAST}"
+        said = f"The weights of head {layer}.{head} from “{_visible(texts[self.token])}”: {weights}."
+        return still_html(LETTER * max(map(len, lines)) + 2, LINE * len(lines) + 6, shapes, said)
 
     def static_html(self) -> str:
         """Return a table: the last tokens, what the model expects after each, and where the chosen head looks."""

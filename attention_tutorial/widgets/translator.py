@@ -16,12 +16,24 @@ from ..data.translation import ENGLISH, ITALIAN, encode_english, join_italian, r
 from ..models.transformer import BEGIN, END, Transformer
 from ..models.translator import load_translator, pack_translator, unpack_translator
 from ..notebook.display import rounded
-from .base import BookWidget, check_one_of, html_table
+from .base import (
+    LEAST,
+    LETTER,
+    LINE,
+    BookWidget,
+    check_one_of,
+    html_table,
+    still_box,
+    still_html,
+    still_look,
+    still_text,
+)
 
 __all__ = ["Translator"]
 
 STORY = "the transformer architecture was introduced in 2017"
 MOST_WORDS, MOST_PADDING = 40, 8
+WIDEST = 56  # letters in a line of the still
 
 #: What a reader may try: a full sentence, an answer, a long sentence, and one that the grammar does not make.
 EXAMPLES: dict[str, Any] = {
@@ -171,6 +183,7 @@ class Translator(BookWidget):
     ) -> None:
         """Check what is to be shown, and show it."""
         check_flag("compact", compact)
+        self.later = "Open the translator (0.2 MB)" if compact else ""  # the first screen does not wait for it
         machine = "" if record is None else json.dumps(record, ensure_ascii=False)
         model = _model(machine)
         offered = []
@@ -228,7 +241,35 @@ class Translator(BookWidget):
         if self.intervention() != Intervention():
             caption += f" Unchanged, the machine writes “{self.written(changed=False)}”."
         caption += " How much each step looks at each English word: cross-attention, mean of the heads."
-        return html_table(caption, rows, columns, [[rounded(weight) for weight in row.tolist()] for row in looks])
+        table = html_table(caption, rows, columns, [[rounded(weight) for weight in row.tolist()] for row in looks])
+        return f"{self._still(columns, rows, looks)}\n{table}" if self.compact else table
+
+    def _still(self, english: list[str], italian: list[str], looks: Tensor) -> str:
+        """Draw both sentences, with arcs from the chosen word to those that it looks at."""
+        italian = [word for i, word in enumerate(italian, 1) if word != "(end)" or i == self.step]
+        above, depth = _set_words(english, 0)
+        below, height = _set_words(italian, depth + LINE)
+        at = min(self.step, len(italian)) - 1
+        weights = looks[at].tolist()
+        shapes = [still_box(below[at], 'fill="none"')]
+        seen = [j for j, weight in enumerate(weights) if weight >= LEAST]
+        shapes += [still_look(below[at], above[j], weights[j]) for j in seen]
+        words = zip([*english, *italian], [*above, *below], strict=True)
+        shapes += [still_text(left, top, word) for word, (left, top, _) in words]
+        looked = ", ".join(f"“{english[j]}” {weights[j]:.2f}" for j in seen) or f"none above {LEAST}"
+        said = f"The trained machine translates. Where it looks when it writes “{italian[at]}”: {looked}."
+        return still_html(max(left + width for left, _, width in [*above, *below]) + 2, height, shapes, said)
+
+
+def _set_words(words: Sequence[str], top: int) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the box of each word, in lines of at most WIDEST letters: left edge, top and width. And where they end."""
+    boxes, column = [], 0
+    for word in words:
+        if column and column + len(word) > WIDEST:
+            top, column = top + LINE, 0
+        boxes.append((LETTER * column, top, LETTER * len(word)))
+        column += len(word) + 1
+    return boxes, top + LINE
 
 
 _LISTS = ("closed", "heads_off", "swapped", "changes")

@@ -11,13 +11,14 @@
   const root = document.documentElement.dataset.content_root ?? "";
   let kept = null; // where nothing can be stored
 
-  /* { pages: { PAGE: { sections: how many it has, read: [ID], turns: { QUESTION: ANSWER } } }, last: { page, id, title } } */
+  /* { pages: { PAGE: { sections: how many it has, read: [ID], turns: { QUESTION: ANSWER } } }, last: { page, id, title },
+       short: whether chapters show their short way } */
   function read() {
     try {
       kept = JSON.parse(localStorage.getItem(KEY)) ?? kept;
     } catch {} // forbidden, or not of this book
     const sound = Object.entries(kept?.pages ?? {}).filter(([, own]) => Array.isArray(own?.read) && own.turns);
-    return { pages: Object.fromEntries(sound), last: kept?.last?.id ? kept.last : null };
+    return { pages: Object.fromEntries(sound), last: kept?.last?.id ? kept.last : null, short: kept?.short === true };
   }
   function change(edit) {
     const record = read(); // another tab may have written
@@ -58,6 +59,7 @@
   function look() {
     if (document.visibilityState !== "visible") return;
     for (const section of sections) {
+      if ("folded" in section.dataset) continue;
       const { top, bottom } = section.getBoundingClientRect();
       if (top >= 0 && top < innerHeight) begun.set(section, begun.get(section) ?? 0);
       if (top > innerHeight / 2 || bottom < 0) continue;
@@ -81,10 +83,74 @@
     return heading.textContent.trim();
   }
 
+  // ---- The short way: what a chapter says to read "In a hurry"; all else folds to its headings ------------------------
+
+  const HURRY = /In\sa\shurry:\s(.*?)\.(\s|$)/s;
+  const facts = [...document.querySelectorAll(".chapter-facts")].find((line) => HURRY.test(line.textContent));
+  const way = facts ? named(facts.textContent.match(HURRY)[1].replace(/\s+/g, " ")) : [];
+  const opened = new Set(history.state?.opened); // which folds this visit to the page has opened
+
+  function named(words) { // the sections of "7.4 to 7.6, and 7.10"
+    const place = (number) => sections.findIndex(({ id }) => id === `section-${number.replace(".", "-")}`);
+    const runs = [...words.matchAll(/(\d+\.\d+)(?: to (\d+\.\d+))?/g)];
+    return runs.flatMap(([, from, to = from]) => sections.slice(place(from), place(to) + 1));
+  }
+  function fold(short) {
+    for (const section of document.querySelectorAll("article > section > section")) {
+      const folds = short && !way.includes(section) && section.id !== "summary" && !opened.has(section.id);
+      if (folds === "folded" in section.dataset) continue;
+      section.toggleAttribute("data-folded", folds);
+      const heading = section.querySelector("h2");
+      if (folds) {
+        const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Open" });
+        button.ariaLabel = `Open ${titleOf(section)}`;
+        heading.append(button);
+      } else heading.querySelector("button").remove();
+    }
+  }
+  function open(section) {
+    opened.add(section.id);
+    history.replaceState({ ...history.state, opened: [...opened] }, "");
+    fold(true);
+  }
+  function openTarget() {
+    const there = document.getElementById(location.hash.slice(1));
+    const folded = there?.closest("[data-folded]");
+    if (!folded) return;
+    open(folded);
+    there.scrollIntoView();
+  }
+  function offerShortWay() {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "short-way" });
+    facts.append(" ", button);
+    button.textContent = `Short way: ${way.length} sections, ${Math.round(timeOf(way))} minutes`;
+    button.addEventListener("click", () => {
+      opened.clear();
+      history.replaceState({ ...history.state, opened: [] }, "");
+      const record = read();
+      write({ ...record, short: !record.short });
+    });
+    addEventListener("hashchange", openTarget);
+    document.addEventListener("click", ({ target }) => {
+      const heading = target.closest("[data-folded] > h2");
+      if (heading) {
+        open(heading.parentElement);
+        heading.tabIndex = -1; // its button, where the keyboard was, is gone
+        heading.focus({ preventScroll: true });
+      } else if (target.closest("a[href*='#']")) setTimeout(openTarget); // it may lead where the page is already
+    });
+    return button;
+  }
+  const shortWay = way.length ? offerShortWay() : null;
+
   // ---- What is shown of it -------------------------------------------------------------------------------------------
 
   function show() {
-    const { pages, last } = read();
+    const { pages, last, short } = read();
+    if (shortWay) {
+      shortWay.setAttribute("aria-pressed", short);
+      fold(short);
+    }
     const link = (to) => new URL(`${root}${to}`, location.href).href;
     const names = new Map(Object.keys(pages).map((name) => [link(`${name}.html`), pages[name]]));
     for (const anchor of document.querySelectorAll(".bd-docs-nav a, .you-are-here a")) {
@@ -96,19 +162,24 @@
     for (const anchor of document.querySelectorAll(".bd-toc-nav a[href^='#section-']")) {
       anchor.classList.toggle("was-read", done.includes(anchor.hash.slice(1)));
     }
-    showMinutes(done);
+    showMinutes(done, short && way.length ? way : sections);
     showWayOn(last && { ...last, address: link(`${last.page}.html#${last.id}`) });
     const said = document.querySelector(".book-record [role=status]");
     if (said) said.textContent = inWords(Object.values(pages));
   }
 
-  function showMinutes(done) {
+  function timeOf(some = sections) { // the chapter's minutes, or what falls to some of its sections by their words
+    const [, minutes] = document.querySelector("article").textContent.match(/Time[.:]\s+(\d+)\s+minutes/) ?? [];
+    const count = (those) => those.reduce((sum, section) => sum + wordsOf(section), 0);
+    return (minutes * count(some)) / count(sections);
+  }
+
+  function showMinutes(done, asked) {
     const head = document.querySelector(".onthispage");
     if (head) head.dataset.left = "";
-    const time = done.length && document.querySelector("article").textContent.match(/Time[.:]\s+(\d+)\s+minutes/);
-    if (!sections.length || !time || !head) return;
-    const count = (some) => some.reduce((sum, section) => sum + wordsOf(section), 0);
-    const left = Math.ceil(time[1] * count(sections.filter(({ id }) => !done.includes(id))) / count(sections));
+    if (!head || !done.length) return;
+    const left = Math.ceil(timeOf(asked.filter(({ id }) => !done.includes(id))));
+    if (Number.isNaN(left)) return;
     head.dataset.left = left ? `${left} min left` : "read";
   }
 
@@ -140,5 +211,6 @@
   }
   addEventListener("storage", ({ key }) => { if (key === KEY) show(); });
   show();
+  openTarget();
   if (sections.length) setInterval(look, 1000);
 })();

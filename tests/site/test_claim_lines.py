@@ -86,7 +86,7 @@ def test_identities_are_marked_and_counted(page):
     soup = page(cell("a", output("X1a", **identity), output("X1b", **identity)))
     (group,) = soup.select("details.claim-group")
     assert group.summary.get_text() == "2 identities hold here"
-    assert words(group.select_one("tbody tr")) == "Identity A share < 1 3.8e-06 0 ± 1e-05 X1a"
+    assert words(group.select_one("tbody tr")) == "Identity A share < 1 3.8·10 −6 0 ± 10 −5 X1a"
     mixed = page(cell("a", output("X1a", **identity), output("X1b")))
     assert mixed.select_one("summary").get_text() == "2 claims hold here, 1 of them an identity"
     assert len(mixed.select(".claim.identity")) == 1

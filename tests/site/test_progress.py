@@ -1,8 +1,11 @@
-"""What a reader has read and answered: kept in the browser alone, shown quietly, exported and erased."""
+"""What was read and answered, and the short way: kept in the browser alone, shown quietly, exported and erased."""
 
 import json
+import re
 
 import pytest
+from test_site import TOC
+from website import ROOT
 
 KEY = "attention-tutorial"
 CHAPTER, SECTION = "notebooks/04_several_heads", "section-4-2"
@@ -135,3 +138,114 @@ def test_it_works_on_pages_that_were_opened_as_files(page, site):
     assert marks(page) == [SECTION]
     open_page(page, site.as_uri(), "book/index")
     assert begin(page).get_attribute("href") == f"{(site / CHAPTER).as_uri()}.html#{SECTION}"
+
+
+# ---- The short way ------------------------------------------------------------------------------------------------
+
+MAIN = [name for name in TOC if re.match(r"notebooks/(10|0[1-9])_", name)]
+FOLDED = "[...document.querySelectorAll('[data-folded]')].map((section) => section.id)"
+IN_SIGHT = """[...document.querySelectorAll("article > section > section[id^='section-'] > :not(h2)")].filter((part) =>
+    part.checkVisibility()).map((part) => part.parentElement.id)"""
+TOP = "(id) => Math.round(document.getElementById(id).getBoundingClientRect().top)"
+
+
+def short_way(page):
+    return page.get_by_role("button", name="Short way")
+
+
+def asked_for(name):
+    """Return the sections that a chapter names for readers in a hurry, and all that it has, as a person reads them."""
+    cells = json.loads((ROOT / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    all_of_it = [int(number) for number in re.findall(r"^## \d+\.(\d+)", "\n".join(text), re.MULTILINE)]
+    sentence = " ".join(text[1].split()).partition("**In a hurry:** ")[2].partition(". ")[0].rstrip(".")
+    asked = []
+    for part in re.split(r",? and |, ", sentence):
+        first, _, last = part.partition(" to ")
+        asked += range(int(first.split(".")[1]), int((last or first).split(".")[1]) + 1)
+    return asked, all_of_it
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_the_short_way_of_a_chapter_is_what_it_names_and_saves_a_quarter_of_its_time(page, address, name):
+    asked, all_of_it = asked_for(name)
+    assert asked and set(asked) < set(all_of_it)
+    open_page(page, address, name)
+    assert page.evaluate(FOLDED) == []
+    words = re.fullmatch(r"Short way: (\d+) sections, (\d+) minutes", short_way(page).inner_text())
+    time = re.search(r"Time[.:]\s+(\d+)\s+minutes", page.locator("article").inner_text())
+    assert int(words[1]) == len(asked) and 8 <= int(words[2]) <= 0.75 * int(time[1])
+    short_way(page).click()
+    number = int(re.search(r"\d+", name)[0])
+    assert set(page.evaluate(IN_SIGHT)) == {f"section-{number}-{one}" for one in asked}
+    assert set(page.evaluate(FOLDED)) >= {f"section-{number}-{one}" for one in all_of_it if one not in asked}
+    assert page.locator("#summary > :not(h2)").first.is_visible()
+
+
+def test_the_short_way_is_kept_from_chapter_to_chapter_until_it_is_left_or_erased(page, address):
+    open_page(page, address, CHAPTER)
+    short_way(page).click()
+    assert short_way(page).get_attribute("aria-pressed") == "true"
+    page.locator(".right-next").click()
+    page.wait_for_url("**/05_masking.html")
+    assert "section-5-8" in page.evaluate(FOLDED)
+    short_way(page).click()
+    assert page.evaluate(FOLDED) == [] and short_way(page).get_attribute("aria-pressed") == "false"
+    open_page(page, address, CHAPTER)
+    assert page.evaluate(FOLDED) == []
+    short_way(page).click()
+    open_page(page, address, "book/how_to_use")
+    page.locator(".book-record").get_by_role("button", name="Erase").click()
+    open_page(page, address, CHAPTER)
+    assert page.evaluate(FOLDED) == []
+
+
+def test_a_folded_section_opens_by_a_tap_a_key_and_a_link_and_is_open_on_the_way_back(page, address):
+    open_page(page, address, CHAPTER)
+    short_way(page).click()
+    folded = page.evaluate(FOLDED)
+    page.locator("#section-4-5 > h2").click()  # anywhere on it
+    page.get_by_role("button", name="Open 4.7").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.closest('section').id") == "section-4-7"
+    page.evaluate("location.hash = 'section-4-6'")
+    page.wait_for_function("!document.getElementById('section-4-6').matches('[data-folded]')")
+    rest = [id for id in folded if id not in {"section-4-5", "section-4-6", "section-4-7"}]
+    assert page.evaluate(FOLDED) == rest
+    open_page(page, address, "book/index")
+    page.go_back()
+    page.clock.run_for(1000)
+    assert page.evaluate(FOLDED) == rest and 0 <= page.evaluate(TOP, "section-4-6") < 300
+
+
+def test_a_link_from_elsewhere_lands_in_a_section_that_the_short_way_had_folded(page, address):
+    open_page(page, address, CHAPTER)
+    short_way(page).click()
+    open_page(page, address, "book/index")
+    page.goto(f"{address}/{CHAPTER}.html#exercise-4-2")  # as the search leads
+    page.clock.run_for(1000)
+    assert page.locator("#exercise-4-2 > p").first.is_visible() and 0 <= page.evaluate(TOP, "exercise-4-2") < 300
+    open_page(page, address, CHAPTER)
+    page.locator(".bd-toc-nav a[href='#section-4-8']").click()
+    page.clock.run_for(100)
+    assert "section-4-8" not in page.evaluate(FOLDED)
+
+
+def test_on_paper_the_short_way_leaves_nothing_out_and_no_buttons(page, address):
+    open_page(page, address, CHAPTER)
+    asked, all_of_it = asked_for(CHAPTER)
+    short_way(page).click()
+    page.emulate_media(media="print")
+    assert len(set(page.evaluate(IN_SIGHT))) == len(all_of_it) > len(asked)
+    assert not page.locator("article h2 button:visible, .short-way:visible").count()
+
+
+def test_what_is_folded_does_not_count_as_read_nor_as_left_to_read(page, address):
+    open_page(page, address, CHAPTER)
+    short_way(page).click()
+    page.evaluate("document.getElementById('section-4-5').scrollIntoView()")
+    page.clock.run_for(300_000)
+    assert not {"section-4-5", "section-4-6"} & set(marks(page))
+    read_section(page)
+    left = int(page.locator(".onthispage").get_attribute("data-left").removesuffix(" min left"))
+    assert 0 < left < int(re.search(r"(\d+) minutes", short_way(page).inner_text())[1])

@@ -212,7 +212,7 @@ def test_the_still_marks_the_tokens_that_the_head_looks_at_where_they_stand_in_t
     ]
     assert under == [texts[-1], *(texts[at].split("\n")[-1] for at in seen)]
     assert [float(box["fill-opacity"]) for box in boxes] == [round(looks[at], 2) for at in seen]
-    assert all(f"{looks[at]:.3f}" in drawn.p.text for at in seen)
+    assert all(f"{looks[at]:.2f}" in drawn.p.text for at in seen)
 
 
 def test_halves_of_surrogate_pairs_do_not_reach_a_page():
@@ -314,10 +314,11 @@ def test_what_is_typed_is_read_at_once_and_of_a_long_text_the_start(page):
 def test_a_tap_and_the_arrow_keys_choose_a_token(page):
     page.locator("[data-token='9']").click()
     agrees(page, CodeReader(token=9))
-    for key, token in (("ArrowRight", 10), ("ArrowLeft", 9), ("Home", 0), ("End", 46)):
+    last = CodeReader().read().logits.size(1) - 1
+    for key, token in (("ArrowRight", 10), ("ArrowLeft", 9), ("Home", 0), ("End", last)):
         page.keyboard.press(key)
         agrees(page, CodeReader(token=token))
-    square = page.locator(".cr-map").bounding_box()["height"] / 47
+    square = page.locator(".cr-map").bounding_box()["height"] / (last + 1)
     page.locator(".cr-map").click(position={"x": 1, "y": 20.5 * square})
     agrees(page, CodeReader(token=20))
 

@@ -5,10 +5,12 @@ model itself. Differences stay below 1e-9 throughout, of numbers up to some hund
 """
 
 import random
+import re
 
 import pytest
 import torch
-from website import put
+from bs4 import BeautifulSoup
+from website import bytes_sent, press, put
 
 from attention_tutorial.analysis.intervention import Intervention, generate_with, trace
 from attention_tutorial.data.translation import (
@@ -22,6 +24,8 @@ from attention_tutorial.data.translation import (
 from attention_tutorial.models.transformer import BEGIN, Transformer
 from attention_tutorial.models.translator import load_translator
 from attention_tutorial.widgets import Translator
+from attention_tutorial.widgets.base import STATIC
+from attention_tutorial.widgets.translator import EXAMPLES
 
 CLOSE = 1e-9
 
@@ -561,3 +565,40 @@ def test_the_small_form_fits_a_phone_and_hides_words(browser, width):
     page.locator('[data-read="2"]').tap()
     assert written(page)[1] == split_words("l'immagine transformer è stata introdotta nel 2017")
     context.close()
+
+
+def test_the_small_form_is_a_still_with_a_button_until_it_is_asked_for():
+    small = Translator("the method was tested in 2010", step=3, compact=True)
+    looks = torch.stack([small.matrices()[f"decoder.0.cross_attention.weights.{head}"][2] for head in (1, 2, 3, 4)])
+    weights = dict(enumerate(looks.mean(dim=0).tolist()))
+    soup = BeautifulSoup(small.to_html(), "html.parser")
+    drawn = soup.select_one("[data-later-widget=translator] > .attention-widget-still")
+    english, italian = small.sentence.split(), ["il", "metodo", "è", "stato", "provato", "nel", "2010"]
+    assert [text.text for text in drawn.select("text")] == [*english, *italian]
+    words = {(int(text["x"]), int(text["y"])): text.text for text in drawn.select("text")}
+    chosen, *boxes = [(words[int(box["x"]), int(box["y"]) + 16], box) for box in drawn.select("rect")]
+    assert chosen[0] == "è" and all(int(box["width"]) == 9 * len(word) for word, box in (chosen, *boxes))
+    seen = {english[j]: weight for j, weight in weights.items() if weight >= 0.1}
+    assert {word: float(box["fill-opacity"]) for word, box in boxes} == {w: round(a, 2) for w, a in seen.items()}
+    assert 0 < len(seen) < len(english) and all(f"“{word}” {a:.2f}" in drawn.p.text for word, a in seen.items())
+    long = BeautifulSoup(Translator(EXAMPLES["a long one"], compact=True).to_html(), "html.parser")
+    assert all(int(text["x"]) + int(text["textlength"]) <= 9 * 56 for text in long.select("text"))
+    assert soup.select_one("table") and not Translator().later and "still" not in Translator().to_html()
+
+
+def test_what_the_button_says_of_the_weight_is_so():
+    said = float(re.search(r"\((.*) MB\)", Translator(compact=True).later)[1])
+    assert said == round(sum(bytes_sent(STATIC / f"translator.{kind}") for kind in ("js", "css")) / 1e6, 1)
+
+
+def test_the_small_form_has_the_part_of_the_tour_that_it_can_show(browser):
+    page = browser.new_page(viewport={"width": 390, "height": 780})
+    put(page, Translator(compact=True))
+    press(page, "tour")
+    lit = []
+    for place in range(4):
+        assert page.locator(".bw-card [role=status]").inner_text().startswith(f"{place + 1} of 4: ")
+        lit.append(page.locator(".bw-lit").get_attribute("data-part"))
+        press(page, "card-next")
+    assert lit == ["typing", "reading", "writing", "reading"] and not page.locator(".bw-card").count()
+    page.context.close()

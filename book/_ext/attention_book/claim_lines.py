@@ -26,7 +26,7 @@ from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Cl
 
 from .formulas import set_formula
 from .notebooks import read_notebook
-from .tables import INLINE
+from .tables import INLINE, power_of_ten
 
 MARK = re.compile(r'<small title="claim ([^"]+)">')  # by which a claim's output is known
 CODE = "Code"  # the fold that holds it
@@ -57,6 +57,8 @@ def as_html(text: str) -> str:
     Example:
         >>> as_html("The *first* of `x` < 2")
         'The <em>first</em> of <code>x</code> &lt; 2'
+        >>> as_html("0 ± 1e-12")
+        '0 ± 10<sup>−12</sup>'
     """
     return INLINE.sub(_set, html.escape(text, quote=False))
 
@@ -64,6 +66,8 @@ def as_html(text: str) -> str:
 def _set(match: re.Match[str]) -> str:
     kind = str(match.lastgroup)
     text = match[kind]
+    if kind == "power":
+        return "{}<sup>{}</sup>".format(*power_of_ten(text))
     return set_formula(html.unescape(text)) if kind == "math" else f"<{TAGS[kind]}>{text}</{TAGS[kind]}>"
 
 

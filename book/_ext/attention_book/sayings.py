@@ -86,8 +86,8 @@ class SayingsDirective(SphinxDirective):
         for name in saying.claims:
             claim, address = found[name]
             link = nodes.reference("", name, refuri=address, internal=True)
-            value = nodes.Text(f": {measured_in_words(claim)} ")
-            claims.append(nodes.list_item("", nodes.paragraph("", "", *inline(claim.sentence), value, link)))
+            value = inline(f": {measured_in_words(claim)} ")
+            claims.append(nodes.list_item("", nodes.paragraph("", "", *inline(claim.sentence), *value, link)))
         return nodes.container("", quote, told, claims, classes=["saying"])
 
 

@@ -190,24 +190,34 @@ function View(props: Props) {
   return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
 }
 
+const SMALL = ["typing", "reading", "writing"];
+
 function Small(props: Props) {
   const { state, data, write } = props;
+  const tour = useTour(() => cardsOf(state, data, openMatrix(state, data)).filter(({ part }) => SMALL.includes(part)));
   return (
-    <>
-      <Heading>A trained Transformer, here in the page</Heading>
+    <Tour value={tour.lit}>
+      <Heading beside={tour.button}>A trained Transformer, here in the page</Heading>
       {state.note && (
         <p class="bw-note">
           <Words>{state.note}</Words>
         </p>
       )}
-      <Typing {...props} />
-      <Reading {...props} />
-      <Writing {...props} />
+      <Part name="typing">
+        <Typing {...props} />
+      </Part>
+      <Part name="reading">
+        <Reading {...props} />
+      </Part>
+      <Part name="writing">
+        <Writing {...props} />
+      </Part>
       <p class="bw-unseen" role="status">
         {sumUp(data)}
       </p>
       {data.done.length > 0 && <DoneList done={data.done} write={write} />}
-    </>
+      {tour.open}
+    </Tour>
   );
 }
 
