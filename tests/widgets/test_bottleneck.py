@@ -316,7 +316,9 @@ def agrees(page, widget, step, until=None):
         marks = panel.locator("[data-right]").evaluate_all("all => all.map(one => one.dataset.right === 'true')")
         assert marks == list(map(str.__eq__, text, wanted))
         signs = panel.locator(".bot-sign").all_text_contents()
-        assert signs == ["✓" if right else "✕" for right in marks]
+        glosses = [case.get("glosses", {}).get(word, "") for word in text]
+        pairs = zip(marks, glosses, strict=True)
+        assert signs == [(gloss or "✓") if right else f"✕ {gloss}".strip() for right, gloss in pairs]
         letters = panel.locator(".bot-letter").all_text_contents()
         assert [letter for letter in letters if letter != "one vector"] == read + text
         assert panel.locator("rect.bot-now").get_attribute("data-written") == str(step - 1)
