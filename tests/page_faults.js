@@ -4,11 +4,17 @@ const words = (element) => element.textContent.trim().slice(0, 40);
 const name = (element) => `${element.tagName}.${element.getAttribute("class")} "${words(element)}"`;
 const all = (selector) => [...document.querySelectorAll(selector)];
 
-/* Formulas that were not set, or are not as large as the words around them. */
+/* One element of each kind: what a style sheet may treat its own way, in a box that it may. */
+function ofEachKind(elements) {
+  const kind = (x) => [x.tagName, x.getAttribute("class"), x.getAttribute("style")].join();
+  return [...new Map(elements.map((x) => [`${kind(x)} in ${x.parentElement && kind(x.parentElement)}`, x])).values()];
+}
+
+/* Formulas that were not set, or are not as large as the words around them (a little larger, but on the least phones). */
 function unsetFormulas() {
   const unset = all(".math").filter((x) => !x.querySelector(".katex"));
   const size = (x) => parseFloat(getComputedStyle(x).fontSize);
-  const odd = all(".katex").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.2) > 0.15);
+  const odd = all(".katex").filter((x) => Math.abs(size(x) / size(x.parentElement) - 1.15) > 0.2);
   return [...unset, ...odd].map((x) => `not set: ${name(x)}`);
 }
 
@@ -43,6 +49,8 @@ function prose() {
   return found.join(" ");
 }
 
+/* The boxes of the text: those of letters of code and within formulas and drawings are where these put them. */
+const boxes = "main *:not(pre *, .katex .base *, .katex-mathml, .katex-mathml *, svg *)";
 const scrollable = (x) => ["auto", "scroll"].includes(getComputedStyle(x).overflowX);
 
 /* A box may be wider than the screen only inside of one that scrolls; a phone's menus wait beside the screen. */
@@ -53,10 +61,11 @@ function overflow() {
   const held = (x) =>
     x !== null &&
     (getComputedStyle(x).position === "fixed" || (scrollable(x) && right(x) <= screen + 1) || held(x.parentElement));
-  const out = all("main *").filter((x) => {
+  const sticksOut = (x) => {
     const box = x.getBoundingClientRect();
-    return box.width && box.height && box.right > screen + 1 && !x.closest(".katex-mathml, svg") && !held(x);
-  });
+    return box.width && box.height && box.right > screen + 1 && !x.matches("svg") && !held(x);
+  };
+  const out = all(boxes).filter(sticksOut).filter(sticksOut); // what is far from sight has its place when it is asked for it
   const page = whole > screen ? [`the page is ${whole} wide on a screen of ${screen}`] : [];
   return [...page, ...out.map((x) => `reaches to ${right(x)} of ${screen}: ${name(x)}`)];
 }
@@ -67,7 +76,7 @@ async function unreachableScrollers() {
   const reached = (x) => x.tabIndex >= 0 || x.querySelector(stops);
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const unreached = [];
-  for (const x of all("main *").filter((x) => x.scrollWidth > x.clientWidth + 1 && x.clientWidth && scrollable(x) && x.checkVisibility())) {
+  for (const x of all(boxes).filter((x) => x.scrollWidth > x.clientWidth + 1 && x.clientWidth && scrollable(x) && x.checkVisibility())) {
     if (reached(x)) continue;
     x.scrollIntoView();
     for (const _ of ["near", "measured", "noted"]) await frame();
@@ -92,7 +101,7 @@ function images() {
 }
 
 function motion(longest) {
-  const parts = all("*").flatMap((x) => [null, "::before", "::after"].map((part) => [x, getComputedStyle(x, part)]));
+  const parts = ofEachKind(all("*")).flatMap((x) => [null, "::before", "::after"].map((part) => [x, getComputedStyle(x, part)]));
   return parts.flatMap(([x, style]) => {
     const animation = style.animationName === "none" ? "0s" : style.animationDuration;
     const times = [style.transitionDuration, animation].flatMap((each) => each.split(", "));
@@ -183,7 +192,7 @@ function isRinged(element) {
 /* The links of the text that do not show that they have the focus. */
 function linksWithoutRing() {
   const links = all("article a[href]").filter((link) => link.checkVisibility({ visibilityProperty: true }));
-  const unseen = links.filter((link) => {
+  const unseen = ofEachKind(links).filter((link) => {
     link.focus({ preventScroll: true }); // as from a keyboard, where no mouse was used
     return !isRinged(link);
   });

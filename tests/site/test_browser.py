@@ -28,6 +28,7 @@ WIDGETS = {
     ]
     for path, notebook in BOOK.items()
 } | {"book/index": ["encoder"], "book/laboratory": ["laboratory"], "book/why": ["encoder", "plane"]}
+NARROW = {"size": {"width": 320, "height": 800}}
 FIRST_VIEW = 277_000  # bytes of a page as it opens, 90,000 of them letters of text and formulas; chapter 3 has the most
 WHOLE_PAGE = 700_000  # bytes when a reader has seen it to the end, all figures with it
 # Lists that point into chapters, each with the chapter whose links are followed
@@ -76,20 +77,28 @@ SETTLE = """async (wanted) => {
 class Visit:
     """A page that is open, and what happened on the way to it."""
 
-    def __init__(self, context, address, name):
-        from tools.browser import READY
-
-        self.name, self.context, self.page = name, context, context.new_page()
+    def __init__(self, context):
+        self.context, self.page = context, context.new_page()
         self.said, self.asked, self.answers = [], [], []
         self.page.on("console", lambda said: self.said.append(f"{said.type}: {said.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         self.page.on("requestfailed", lambda asked: self.said.append(f"error: {asked.url} {asked.failure}"))
         self.page.on("request", lambda asked: self.asked.append(asked.url))
         self.page.on("response", lambda answer: self.answers.append((answer.status, answer.url)))
+
+    def go(self, address, name):
+        """Go to a page, also from another: to open a new window costs half as much as the page itself."""
+        from tools.browser import READY
+
+        self.page.goto("about:blank")  # or what the page before still waits for fails now
+        for noted in (self.said, self.asked, self.answers):
+            noted.clear()
+        self.name = name
         self.page.goto(f"{address}/{name}")
         self.page.evaluate(SETTLE)
         self.opened = list(self.asked)  # what came before the reader scrolled
         self.page.evaluate(READY)
+        return self
 
     def show(self, size=DESK, theme="light", **media):
         """Give the screen a size, a theme and a reader's wishes; wait until nothing moves. Return the page."""
@@ -156,9 +165,15 @@ def focusable_kinds(html):
     return {kind for kind in kinds_of_elements(html) if kind[0] in FOCUSABLE}
 
 
+LOOKS = re.compile("class|id|style|data-.*")
+
+
 def parts(html):
     """Return tags with their roles and the names of their attributes: axe asks what an element is, not how it looks."""
-    return {(element.tag, element.get("role"), *sorted(element.keys())) for element in elements(html)}
+    return {
+        (element.tag, element.get("role"), *sorted(name for name in element.attrib if not LOOKS.fullmatch(name)))
+        for element in elements(html)
+    }
 
 
 def pages_of_every_kind(site, pages=PAGES, kinds_of=kinds_of_elements):
@@ -177,20 +192,21 @@ def pages_of_every_kind(site, pages=PAGES, kinds_of=kinds_of_elements):
 
 
 def used(html):
-    """Return the scripts and the widgets of a page: what may fail where a browser reads files."""
+    """Return the scripts and the widgets of a page: what may fail as a file, or in other colours."""
     scripts = re.findall(r'<script[^>]* src="[^"?]*/([^"?/]+)', html)
     return {*scripts, *re.findall(r'data-(?:later-)?widget="\w+"', html)}
 
 
 @pytest.fixture(scope="module")
 def kinds(site):
-    """Return which pages are looked at in every dress, and of these by Tab, by axe, and as files."""
+    """Return which pages are looked at by day and by night, of these by Tab and by axe, and for every widget one."""
     chosen = pages_of_every_kind(site)
     return {
+        "every": PAGES,
         "dress": chosen,
         "focus": pages_of_every_kind(site, chosen, focusable_kinds),
         "axe": pages_of_every_kind(site, chosen, parts),
-        "file": pages_of_every_kind(site, kinds_of=used),
+        "widget": pages_of_every_kind(site, kinds_of=used),
     }
 
 
@@ -206,12 +222,19 @@ def test_every_kind_of_element_stands_on_a_page_that_is_looked_at(site, kinds):
 # ---- Every page ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=PAGES)
-def visited(request, context, address):
-    """Each page in turn, open; all tests of a page come one after the other."""
-    visit = Visit(context, address, request.param)
+@pytest.fixture(scope="module")
+def window(context, address):
+    """A window for one page after the other."""
+    visit = Visit(context)
     yield visit
     visit.page.close()
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def visited(request, window, address):
+    """Each page in turn, open on a phone by day; all tests of a page come one after the other."""
+    window.show(**NARROW)
+    return window.go(address, request.param)
 
 
 def test_a_page_comes_whole_and_without_complaint(visited, address):
@@ -333,26 +356,23 @@ def faults_on_paper(page):
     return found + page.locator("article details[open]").all()
 
 
-# How a page may be shown, and what is looked for then: of every page, or of those that hold all kinds of elements.
-# A screen that changes its width is laid out anew, which takes longest; so what is looked at on a phone comes last.
-NARROW = {"width": 320, "height": 800}
-EVERY_PAGE = [({"size": NARROW}, [page_faults.overflow, page_faults.loose_marks, page_faults.unreachable_scrollers])]
+# How a page may be shown, and what is looked for then, of which pages. (A change of the width takes longest.)
 DRESSES = [
-    ({"media": "print"}, [faults_on_paper]),
-    ({}, [page_faults.motion, page_faults.contrast, page_faults.loose_marks, overflow_of_large_letters]),
-    ({"forced_colors": "active"}, [page_faults.contrast]),
-    *EVERY_PAGE,
-    ({"size": NARROW, "theme": "dark"}, [page_faults.contrast]),
+    (NARROW, {"every": [page_faults.overflow, page_faults.loose_marks, page_faults.unreachable_scrollers]}),
+    ({**NARROW, "theme": "dark"}, {"dress": [page_faults.contrast]}),
+    ({"forced_colors": "active"}, {"widget": [page_faults.contrast]}),
+    ({}, {"dress": [page_faults.motion, page_faults.contrast], "widget": [overflow_of_large_letters]}),
+    ({"media": "print"}, {"focus": [faults_on_paper]}),
 ]
 
 
 def test_a_page_can_be_read_in_every_dress(visited, kinds):
     found = []
-    for dress, looks in DRESSES if visited.name in kinds["dress"] else EVERY_PAGE:
-        if dress.get("media") != "print":
+    for dress, looks in DRESSES:
+        if wanted := [look for pages in looks if visited.name in kinds[pages] for look in looks[pages]]:
             visited.page.evaluate(UNFOLD)
-        page = visited.show(**dress)
-        found += [(dress, find.__name__, find(page)) for find in looks]
+            page = visited.show(**dress)
+            found += [(dress, look.__name__, look(page)) for look in wanted]
     assert not [each for each in found if each[-1]]
 
 
@@ -363,14 +383,13 @@ def test_axe_finds_nothing_serious(visited, kinds):  # it changes the page, so i
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_opened_as_a_file_is_whole_too(site, kinds, context, name):
-    if name in kinds["file"]:
-        visit = Visit(context, site.as_uri(), name)
-        assert not visit.complaints()
-        assert not visit.outside("file:")
-        assert not page_faults.images(visit.page)
-        assert visit.page.locator("[data-widget]:not([data-mounted=yes])").count() == 0
-        visit.page.close()
+def test_a_page_opened_as_a_file_is_whole_too(site, kinds, window, name):
+    if name in kinds["widget"]:
+        window.go(site.as_uri(), name)
+        assert not window.complaints()
+        assert not window.outside("file:")
+        assert not page_faults.images(window.page)
+        assert window.page.locator("[data-widget]:not([data-mounted=yes])").count() == 0
 
 
 # ---- Some pages ------------------------------------------------------------------------------------------------------
@@ -379,7 +398,7 @@ def test_a_page_opened_as_a_file_is_whole_too(site, kinds, context, name):
 @pytest.mark.parametrize("menu", ["primary", "secondary"])
 def test_the_menus_of_a_phone_open(browser, address, menu):
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
-    page = Visit(context, address, "book/how_to_use.html").page
+    page = Visit(context).go(address, "book/how_to_use.html").page
     assert not page.evaluate(ON_SCREEN, menu)
     page.locator(f"button.{menu}-toggle").click()
     page.evaluate(SETTLE)
@@ -398,7 +417,7 @@ def test_a_link_lands_where_it_points(browser, site, address, size, keeps_places
         page = document_fromstring((site / name).read_text(encoding="utf-8"))
         links = page.xpath(f"//article//a/@href[contains(., '{chapter}.html#')]")
         link = urljoin(f"{address}/{name}", links[len(links) // 2])
-        off[link] = Visit(context, address, link.removeprefix(f"{address}/")).page.evaluate(OFF)
+        off[link] = Visit(context).go(address, link.removeprefix(f"{address}/")).page.evaluate(OFF)
     context.close()
     assert off and not any(off.values()), off
 
@@ -410,7 +429,7 @@ def translator_asked_for(visit):
 @pytest.mark.parametrize("way", ["http", "file"])
 def test_the_start_page_fetches_the_translator_only_when_it_is_asked_to(browser, site, address, way):
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce", has_touch=True)
-    visit = Visit(context, address if way == "http" else site.as_uri(), "book/index.html")
+    visit = Visit(context).go(address if way == "http" else site.as_uri(), "book/index.html")
     assert not translator_asked_for(visit)
     visit.page.get_by_role("button", name="Load the trained translator").tap()
     visit.page.wait_for_selector(".translator")
@@ -482,7 +501,7 @@ def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(bro
 
 
 def test_one_switch_shows_and_hides_all_code_that_is_folded(context, address):
-    page = Visit(context, address, "notebooks/04_several_heads.html").page
+    page = Visit(context).go(address, "notebooks/04_several_heads.html").page
     folded = page.locator(".cell:not(.tag_hide-cell) > details.hide > .cell_input")
     shown = [folded.locator("visible=true").count()]
     for _ in range(2):
@@ -504,7 +523,7 @@ COPY = """() => {
 
 
 def test_a_paragraph_is_copied_with_its_formulas_as_tex(context, site):
-    page = Visit(context, site.as_uri(), "notebooks/02_scaled_dot_product.html").page
+    page = Visit(context).go(site.as_uri(), "notebooks/02_scaled_dot_product.html").page
     copied, formulas = page.evaluate(COPY)
     assert formulas and copied.split("$")[1::2] == formulas
     page.close()
@@ -512,7 +531,7 @@ def test_a_paragraph_is_copied_with_its_formulas_as_tex(context, site):
 
 def test_an_example_of_the_api_is_copied_as_it_is_typed(browser, address):
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = Visit(context, address, "book/package/masks.html").page
+    page = Visit(context).go(address, "book/package/masks.html").page
     example = page.locator("dl.py div.highlight", has_text=">>> ").first
     example.hover()
     example.locator("button.copybtn").click()
@@ -523,7 +542,7 @@ def test_an_example_of_the_api_is_copied_as_it_is_typed(browser, address):
 
 
 def test_the_form_for_an_error_names_the_section_in_sight(context, address):
-    page = Visit(context, address, "notebooks/05_masking.html#section-5-4").page
+    page = Visit(context).go(address, "notebooks/05_masking.html#section-5-4").page
     page.locator("#section-5-4").scroll_into_view_if_needed()
     page.evaluate("document.addEventListener('click', (event) => event.preventDefault())")
     link = page.locator("a.btn-source-issues-button").first
@@ -537,7 +556,7 @@ def test_the_form_for_an_error_names_the_section_in_sight(context, address):
 def test_the_theme_follows_the_readers_system(browser, address):
     for theme in ("light", "dark"):
         context = browser.new_context(color_scheme=theme)
-        page = Visit(context, address, PAGES[0]).page
+        page = Visit(context).go(address, PAGES[0]).page
         assert page.get_attribute("html", "data-theme") == theme
         context.close()
 
@@ -553,7 +572,7 @@ def test_the_theme_follows_the_readers_system(browser, address):
 def test_the_theme_can_be_chosen_where_nothing_can_be_kept(browser, address, store):
     context = browser.new_context(viewport=DESK, color_scheme="light")
     context.add_init_script(store)
-    visit = Visit(context, address, "book/how_to_use.html")
+    visit = Visit(context).go(address, "book/how_to_use.html")
     shown = [visit.page.get_attribute("html", "data-theme")]
     for _ in range(3):
         visit.page.locator("button.theme-switch-button:visible").click()
@@ -589,7 +608,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def page_to_spoil(context, address):
-    visit = Visit(context, address, "book/how_to_use.html")
+    visit = Visit(context).go(address, "book/how_to_use.html")
     yield visit
     visit.page.close()
 
@@ -621,7 +640,7 @@ def test_each_kind_of_fault_is_found_and_a_sound_page_has_none(page_to_spoil, na
 
 
 def test_complaints_failures_and_outside_requests_are_found(context, address):
-    visit = Visit(context, address, "book/how_to_use.html")
+    visit = Visit(context).go(address, "book/how_to_use.html")
     visit.page.evaluate("console.warn('no')")
     with added(visit, '<img src="missing.png" alt="x"><img src="http://127.0.0.1:9/outside.png" alt="x">'):
         visit.page.wait_for_function("[...document.querySelectorAll('#added img')].every((image) => image.complete)")

@@ -55,6 +55,7 @@ def test_the_books_cells_leave_the_same_html_every_time_with_state_and_table_and
     assert state_in(first) == widget().state()
     soup = BeautifulSoup(first, "html.parser")
     assert soup.select("table caption") and not soup.select("script")
+    assert re.search(r"\d", soup.table.text)
     assert repr(widget()).startswith(f"{widget.__name__}(") and " at 0x" not in repr(widget())
 
 
@@ -182,30 +183,27 @@ TRANSLATE = """() => {
 }"""
 
 
-def test_a_widget_shows_its_state_and_writes_into_it(bench, read):
+def test_a_widget_shows_its_state_and_writes_into_it_also_on_a_translated_page(bench, read):
     """Use the controls at random; after each time, one mounted anew with the same state must show the same."""
-    (_, call, mount), (_, first) = bench, read
-    found = call("exercise", mount(), 20, 1)
-    assert found["faults"] == []
-    assert all(state.keys() == first.keys() for state in found["states"])
-    assert any(state != found["states"][0] for state in found["states"]), "something was changed"
-
-
-def test_on_a_translated_page_its_numbers_are_right(bench):
-    page, call, mount = bench
-    number = mount()
-    assert page.evaluate(TRANSLATE), "its title can be translated"
-    call("wander", number, 3, 2)
-    page.evaluate(TRANSLATE)  # what came anew is translated too
-    assert call("exercise", number, 8, 1)["faults"] == []
+    (page, call, mount), (_, first) = bench, read
+    number, states = mount(), []
+    for seed in (1, 2):
+        assert page.evaluate(TRANSLATE), "its title can be translated, and what came anew"
+        found = call("exercise", number, 8, seed)
+        assert found["faults"] == []
+        states += found["states"]
+    assert all(state.keys() == first.keys() for state in states)
+    assert any(state != states[0] for state in states), "something was changed"
 
 
 USE = """(number) => {
   const { el } = bench.mounted[number];
   const lost = [];
   const controls = "select, input[type=range], input[type=checkbox], button";
+  const used = new Set();
   const use = (control) => {
-    if (!control.checkVisibility() || control.closest("[inert]")) return;
+    if (used.has(control) || !control.checkVisibility() || control.closest("[inert]")) return;
+    used.add(control);
     control.focus();
     if (control.type === "range") control.dispatchEvent(new Event("input", { bubbles: true }));
     else if (control.tagName === "SELECT") control.dispatchEvent(new Event("change", { bubbles: true }));
@@ -256,7 +254,7 @@ def test_keys_of_a_widget_are_not_heard_by_the_notebook_around_it(bench):
         number,
     )
     page.evaluate("(number) => bench.mounted[number].el.querySelector('select, input, button').focus()", number)
-    for _ in range(min(stops, 12)):
+    for _ in range(min(stops, 6)):
         for key in ("ArrowRight", "ArrowUp", "Home"):
             page.keyboard.press(key)
         page.keyboard.press("Tab")
@@ -305,12 +303,15 @@ def test_axe_finds_what_is_wrong(visit_widget):
     page.evaluate("document.querySelector('.bw').prepend(Object.assign(new Image(), { src: 'data:,' }))")
     assert "image-alt" in {rule for rule, _ in serious_findings(page, ".bw")}
     page = visit_widget(CLASSES[0].module, "http")
-    night, phone = "html[data-theme=dark]", "@media (max-width: 400px)"
-    page.add_style_tag(content=f"{night} #faint {{ color: #333 }} {phone} {{ html #faint {{ color: #bbb }} }}")
     page.evaluate("document.querySelector('.bw').insertAdjacentHTML('afterbegin', '<p id=faint>faint</p>')")
-    found = {what.partition(":")[0] for rule, what in serious_findings(page, ".bw") if rule == "color-contrast"}
-    assert found == {"dark, 1280", "light, 360", "dark, 360"}
-    assert [what[:10] for _, what in serious_findings(page, ".bw", thorough=False)] == ["dark, 1280"]
+    for where, rule in {
+        "dark, 360": "html[data-theme=dark] #faint { color: #333 }",
+        "light, 1280": "html[data-theme=light] #faint { color: #bbb }",
+    }.items():
+        style = page.add_style_tag(content=rule)
+        assert [what.partition(":")[0] for _, what in serious_findings(page, ".bw")] == [where]
+        assert len(serious_findings(page, ".bw", thorough=False)) == (where == "dark, 360")
+        style.evaluate("element => element.remove()")
 
 
 # Some laws need no page of their own: they look, in this order, at one that is opened once, on a phone.
@@ -331,6 +332,19 @@ def dress(page, width, **wishes):
 
 STAYS_IN_PLACE = {"heads"}  # a panel with a line for each head would cover too much of a phone
 NO_PANEL = {"your_turn"}
+
+
+def test_on_paper_no_control_stands_that_does_nothing_there(opened):
+    widget, page = opened
+    if widget.module in ("your_turn", "laboratory"):  # one writes into the one, and the other is for a screen
+        return
+    dress(page, PHONE, media="print")
+    seen = page.locator(".bw :is(.bw-button, input[type=range], textarea):visible")
+    dead = seen.evaluate_all(
+        "all => all.filter(x => !x.matches('.bw-word, [aria-pressed=true], [aria-current]')).map(x => x.outerHTML)"
+    )
+    dress(page, PHONE, media="screen")
+    assert dead == []
 
 
 def test_the_panel_sticks_to_the_window_while_one_works_and_covers_no_focus(opened):
@@ -465,12 +479,10 @@ def test_a_choice_that_needs_less_room_leaves_what_stands_below_where_it_is(page
     pages.give_back(page)
 
 
-@every
+@one_of_each_way
 def test_without_a_script_a_table_stands_there(visit_widget, widget):
     page = visit_widget(widget.module, java_script_enabled=False)
-    table = page.locator("[data-state] table").first
-    assert table.is_visible()
-    assert any(character.isdigit() for character in table.inner_text())
+    assert page.locator("[data-state] table").first.is_visible()
 
 
 @any_one

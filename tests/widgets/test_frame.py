@@ -1,11 +1,11 @@
-"""What the kit puts around a widget: a link to what it shows, a whole screen, and a still picture on paper."""
+"""What the kit puts around a widget: a link to what it shows, and a whole screen."""
 
 import itertools
 import json
 from base64 import urlsafe_b64encode
 
 import pytest
-from website import WIDGETS, await_widget
+from website import await_widget
 
 # What a reader presses or types, for each widget whose state is worth a link
 CHANGES = {
@@ -111,14 +111,3 @@ def test_it_fills_the_screen_as_large_as_it_fits_and_comes_back(visit_widget):
     page.evaluate("document.exitFullscreen()")
     page.wait_for_function("document.querySelector('.bw').style.zoom === ''")
     assert page.locator(".bw").evaluate(size)[0] == width
-
-
-@pytest.mark.parametrize("module", sorted(set(WIDGETS) - {"your_turn", "laboratory"}))
-def test_on_paper_no_control_stands_that_does_nothing_there(visit_widget, module):
-    page = visit_widget(module)
-    page.emulate_media(media="print")
-    seen = page.locator(".bw :is(.bw-button, input[type=range], textarea):visible")
-    dead = seen.evaluate_all(
-        "all => all.filter(x => !x.matches('.bw-word, [aria-pressed=true], [aria-current]')).map(x => x.outerHTML)"
-    )
-    assert dead == []
