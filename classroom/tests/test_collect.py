@@ -279,6 +279,7 @@ def test_a_zip_of_thousands_of_files_is_kept_and_not_opened(course, tmp_path):
         "s101/../../evil.ipynb",
         "/tmp/s101.ipynb",
         "..\\s101.ipynb",
+        "\\tmp\\s101.ipynb",
         "C:\\s101.ipynb",
         "C:s101.ipynb",
     ],

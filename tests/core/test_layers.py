@@ -365,6 +365,8 @@ def test_modules_tell_their_sizes():
     assert repr(AdditiveAttention(5, 4, 6)) == "AdditiveAttention(d_query=5, d_key=4, d_hidden=6)"
     assert "d_model=8, num_heads=2, d_head=4\n" in repr(MultiHeadAttention(8, 2))
     assert "d_model=8, num_heads=2, d_head=4, num_kv_heads=1\n" in repr(MultiHeadAttention(8, 2, num_kv_heads=1))
+    started = AdditiveAttention(5, 4, 6).parameters()
+    assert all(matrix.detach().std() > 0.05 for matrix in started), "or all keys get the same weight"
     assert {n: tuple(p.shape) for n, p in AdditiveAttention(5, 4, 6).named_parameters()} == {
         "w_query": (6, 5),
         "w_key": (6, 4),

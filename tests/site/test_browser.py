@@ -431,7 +431,7 @@ def test_the_start_page_fetches_the_translator_only_when_it_is_asked_to(browser,
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce", has_touch=True)
     visit = Visit(context).go(address if way == "http" else site.as_uri(), "book/index.html")
     assert not translator_asked_for(visit)
-    visit.page.get_by_role("button", name="Load the trained translator").tap()
+    visit.page.get_by_role("button", name="Open the translator").tap()
     visit.page.wait_for_selector(".translator")
     assert translator_asked_for(visit)
     field = visit.page.get_by_label("Type an English sentence")
@@ -496,7 +496,7 @@ def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(bro
     page.goto((site / "book" / "index.html").as_uri())
     table = page.locator("[data-later-widget=translator] table")
     assert table.is_visible() and "architettura" in table.inner_text()
-    assert page.get_by_role("button", name="Load the trained translator").count() == 0
+    assert page.get_by_role("button", name="Open the translator").count() == 0
     context.close()
 
 

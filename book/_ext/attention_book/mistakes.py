@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 def exercises_in(notebook: NotebookNode) -> Iterable[tuple[str, str]]:
-    """Yield each exercise and *Your turn* of a chapter: the numbered heading over it, or the title, and its check's name."""
+    """Yield each exercise and *Your turn* of a chapter: the numbered heading over it or the title, its check's name."""
     heading = ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

@@ -11,9 +11,8 @@ A page that is not a notebook can show a chapter's widget too, as the chapter's 
     58896d1b
     ```
 
-The second line is the id of the cell. With `:offer: Load it` the page does not load the bundle; without a script it
-shows the widget's table, and with one a button of this name that fetches it. A widget whose class says `later` is
-offered like this wherever it stands.
+The second line is the id of the cell. Of a widget that says `later` a page does not load the bundle: without a script
+it shows a still or a table, and with one also a button that fetches it.
 
 A widget may ask for the whole encoder of chapter 10. Where its weights are installed, they are written as scripts,
 which a page that was opened as a file may load; the widget's own script then says that they are there.
@@ -23,12 +22,10 @@ import base64
 import json
 import re
 import zlib
-from html import escape
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -108,7 +105,6 @@ class ChapterWidget(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec: ClassVar[Any] = {"offer": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Take the widget's HTML out of the executed notebook."""
@@ -119,8 +115,5 @@ class ChapterWidget(SphinxDirective):
             for output in cell.get("outputs", []):
                 page = "".join(output.get("data", {}).get("text/html", ""))
                 if cell["id"] == wanted and ANY.search(page):
-                    if "offer" in self.options:
-                        words = f'data-offer="{escape(self.options["offer"])}" {LATER}'
-                        page = page.replace("data-widget=", words, 1)
                     return [nodes.raw("", page, format="html")]
         raise self.error(f"{self.arguments[0]} has no cell {wanted!r} that shows a widget")
