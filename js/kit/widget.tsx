@@ -192,7 +192,11 @@ export function Words({ children }: { children: ComponentChildren }) {
 async function fillScreen(el: HTMLElement) {
   const section = el.firstElementChild as HTMLElement;
   const { width, height } = section.getBoundingClientRect();
-  await el.requestFullscreen();
+  try {
+    await el.requestFullscreen();
+  } catch {
+    return; // a browser may refuse it, and the page may have let go of the widget meanwhile
+  }
   const zoom = Math.min(innerWidth / width, innerHeight / height, 3);
   Object.assign(section.style, { width: `${width}px`, zoom: Math.max(zoom, 1) });
   const leave = () => {
