@@ -115,8 +115,8 @@ def test_it_fills_the_screen_as_large_as_it_fits_and_comes_back(visit_widget):
 
 def test_a_screen_that_a_browser_refuses_leaves_all_as_it_was(visit_widget):
     page, failures = visit_widget("plane"), []
-    page.on("pageerror", failures.append)
-    page.evaluate("Element.prototype.requestFullscreen = async () => { throw TypeError('Element is not connected') }")
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.evaluate("() => { Element.prototype.requestFullscreen = () => Promise.reject(TypeError('not connected')); }")
     page.get_by_role("button", name="Fill the screen").click()
     page.evaluate("() => new Promise((done) => setTimeout(done))")
     assert page.locator(".bw").get_attribute("style") is None and not failures
