@@ -86,15 +86,15 @@
 
   /* One switch shows all the code that is folded, that of widgets too. */
   function addCodeSwitch() {
-    const all = [...document.querySelectorAll(".cell:not(.tag_hide-cell) > details.hide")];
+    const all = () => document.querySelectorAll(".cell:not(.tag_hide-cell) > details.hide");
     const button = document.querySelector(".book-code-switch");
-    if (!all.length || !button) return;
+    if (!all().length || !button) return;
     button.classList.add("of-use");
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", shown);
       document.documentElement.dataset.code = shown ? "shown" : "";
-      for (const fold of all) fold.open = shown;
+      for (const fold of all()) fold.open = shown;
     });
   }
 

@@ -47,12 +47,13 @@
   const chapter = page.startsWith("notebooks/");
   const sections = chapter ? [...document.querySelectorAll('article section[id^="section-"]')] : [];
   const words = new Map();
-  function wordsOf(section) {
-    if (!words.has(section)) {
-      const prose = [...section.querySelectorAll("p, li")].map((part) => part.textContent).join(" ");
-      words.set(section, prose.split(/\s+/).length);
+  const within = (part, selector) => [...part.querySelectorAll(selector), ...(part.matches(selector) ? [part] : [])];
+  function wordsOf(part) { // of its prose, not of what is folded
+    if (!words.has(part)) {
+      const prose = within(part, "p, li").filter((line) => !line.closest("details, .cell"));
+      words.set(part, prose.map((line) => line.textContent).join(" ").split(/\s+/).length);
     }
-    return words.get(section);
+    return words.get(part);
   }
   const begun = new Map(); // the seconds within a section whose heading was in sight
 
@@ -83,7 +84,7 @@
     return heading.textContent.trim();
   }
 
-  // ---- The short way: what a chapter says to read "In a hurry"; all else folds to its headings ------------------------
+  // ---- The short way: what a chapter says to read "In a hurry", without code; all else folds to its headings ----------
 
   const HURRY = /In\sa\shurry:\s(.*?)\.(\s|$)/s;
   const facts = [...document.querySelectorAll(".chapter-facts")].find((line) => HURRY.test(line.textContent));
@@ -98,6 +99,7 @@
   function fold(short) {
     for (const section of document.querySelectorAll("article > section > section")) {
       const folds = short && !way.includes(section) && section.id !== "summary" && !opened.has(section.id);
+      document.querySelector(`.bd-toc-nav a[href="#${section.id}"]`)?.classList.toggle("is-folded", folds);
       if (folds === "folded" in section.dataset) continue;
       section.toggleAttribute("data-folded", folds);
       const heading = section.querySelector("h2");
@@ -106,6 +108,17 @@
         button.ariaLabel = `Open ${titleOf(section)}`;
         heading.append(button);
       } else heading.querySelector("button").remove();
+    }
+  }
+  function foldCode(short) { // behind the same sign as code that is folded on every way
+    const shown = document.documentElement.dataset.code === "shown";
+    for (const code of document.querySelectorAll(short ? ".cell > .cell_input" : ".of-short-way > .cell_input")) {
+      if (short) {
+        const fold = Object.assign(document.createElement("details"), { open: shown, className: "admonition hide of-short-way" });
+        fold.innerHTML = "<summary><p class=collapsed>Show the code</p><p class=expanded>Hide the code</p></summary>";
+        code.replaceWith(fold);
+        fold.append(code);
+      } else code.parentElement.replaceWith(code);
     }
   }
   function open(section) {
@@ -122,8 +135,10 @@
   }
   function offerShortWay() {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "short-way" });
-    facts.append(" ", button);
-    button.textContent = `Short way: ${way.length} sections, ${Math.round(timeOf(way))} minutes`;
+    const opening = [...facts.parentElement.children].filter((part) => !part.matches("section"));
+    const minutes = Math.round(minutesWithoutCode([...opening, ...way]));
+    button.textContent = `Short way: ${way.length} sections without code, ${minutes} minutes`;
+    facts.append(" ", button, " ", Object.assign(document.createElement("span"), { role: "status" }));
     button.addEventListener("click", () => {
       opened.clear();
       history.replaceState({ ...history.state, opened: [] }, "");
@@ -131,6 +146,8 @@
       write({ ...record, short: !record.short });
     });
     addEventListener("hashchange", openTarget);
+    addEventListener("beforeprint", () => foldCode(false)); // paper shows the whole chapter
+    addEventListener("afterprint", show);
     document.addEventListener("click", ({ target }) => {
       const heading = target.closest("[data-folded] > h2");
       if (heading) {
@@ -149,7 +166,9 @@
     const { pages, last, short } = read();
     if (shortWay) {
       shortWay.setAttribute("aria-pressed", short);
+      shortWay.nextElementSibling.textContent = short ? "Code and other sections are folded. Press again to show all." : "";
       fold(short);
+      foldCode(short);
     }
     const link = (to) => new URL(`${root}${to}`, location.href).href;
     const names = new Map(Object.keys(pages).map((name) => [link(`${name}.html`), pages[name]]));
@@ -162,23 +181,28 @@
     for (const anchor of document.querySelectorAll(".bd-toc-nav a[href^='#section-']")) {
       anchor.classList.toggle("was-read", done.includes(anchor.hash.slice(1)));
     }
-    showMinutes(done, short && way.length ? way : sections);
+    showMinutes(done, short && way.length);
     showWayOn(last && { ...last, address: link(`${last.page}.html#${last.id}`) });
     const said = document.querySelector(".book-record [role=status]");
     if (said) said.textContent = inWords(Object.values(pages));
   }
 
-  function timeOf(some = sections) { // the chapter's minutes, or what falls to some of its sections by their words
+  function minutesOf(some) { // what falls to some sections of the chapter's own time, by their words
     const [, minutes] = document.querySelector("article").textContent.match(/Time[.:]\s+(\d+)\s+minutes/) ?? [];
     const count = (those) => those.reduce((sum, section) => sum + wordsOf(section), 0);
     return (minutes * count(some)) / count(sections);
   }
+  function minutesWithoutCode(parts) { // one for 110 words, one for a figure, three for a demonstration
+    const looks = (part) => within(part, "img").length + 3 * within(part, "[data-widget]:not([data-widget=your_turn])").length;
+    return parts.reduce((sum, part) => sum + wordsOf(part) / 110 + looks(part), 0);
+  }
 
-  function showMinutes(done, asked) {
+  function showMinutes(done, short) {
     const head = document.querySelector(".onthispage");
     if (head) head.dataset.left = "";
     if (!head || !done.length) return;
-    const left = Math.ceil(timeOf(asked.filter(({ id }) => !done.includes(id))));
+    const asked = (short ? way : sections).filter(({ id }) => !done.includes(id));
+    const left = Math.ceil(short ? minutesWithoutCode(asked) : minutesOf(asked));
     if (Number.isNaN(left)) return;
     head.dataset.left = left ? `${left} min left` : "read";
   }

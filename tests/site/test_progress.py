@@ -146,6 +146,7 @@ MAIN = [name for name in TOC if re.match(r"notebooks/(10|0[1-9])_", name)]
 FOLDED = "[...document.querySelectorAll('[data-folded]')].map((section) => section.id)"
 IN_SIGHT = """[...document.querySelectorAll("article > section > section[id^='section-'] > :not(h2)")].filter((part) =>
     part.checkVisibility()).map((part) => part.parentElement.id)"""
+CODE_IN_SIGHT = "[...document.querySelectorAll('article .cell_input pre')].filter((part) => part.checkVisibility()).length"
 TOP = "(id) => Math.round(document.getElementById(id).getBoundingClientRect().top)"
 
 
@@ -167,19 +168,37 @@ def asked_for(name):
 
 
 @pytest.mark.parametrize("name", MAIN)
-def test_the_short_way_of_a_chapter_is_what_it_names_and_saves_a_quarter_of_its_time(page, address, name):
+def test_the_short_way_of_a_chapter_is_what_it_names_without_code_and_saves_half_of_its_time(page, address, name):
     asked, all_of_it = asked_for(name)
     assert asked and set(asked) < set(all_of_it)
     open_page(page, address, name)
     assert page.evaluate(FOLDED) == []
-    words = re.fullmatch(r"Short way: (\d+) sections, (\d+) minutes", short_way(page).inner_text())
+    words = re.fullmatch(r"Short way: (\d+) sections without code, (\d+) minutes", short_way(page).inner_text())
     time = re.search(r"Time[.:]\s+(\d+)\s+minutes", page.locator("article").inner_text())
-    assert int(words[1]) == len(asked) and 8 <= int(words[2]) <= 0.75 * int(time[1])
+    assert int(words[1]) == len(asked) and 8 <= int(words[2]) <= 0.5 * int(time[1])
+    code = page.evaluate(CODE_IN_SIGHT)
     short_way(page).click()
     number = int(re.search(r"\d+", name)[0])
     assert set(page.evaluate(IN_SIGHT)) == {f"section-{number}-{one}" for one in asked}
     assert set(page.evaluate(FOLDED)) >= {f"section-{number}-{one}" for one in all_of_it if one not in asked}
     assert page.locator("#summary > :not(h2)").first.is_visible()
+    assert page.evaluate(CODE_IN_SIGHT) == 0 < code
+
+
+def test_the_code_of_the_short_way_opens_one_by_one_and_all_at_once_and_is_back_when_one_leaves_it(page, address):
+    open_page(page, address, CHAPTER)
+    whole, before = page.evaluate(CODE_IN_SIGHT), page.locator("article").inner_text()
+    short_way(page).click()
+    sign = page.locator("#section-4-1 .of-short-way > summary").first
+    sign.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate(CODE_IN_SIGHT) == 1
+    page.get_by_role("button", name="Show all code").click()
+    assert page.locator("#section-4-1 .of-short-way[open]").count() == page.locator("#section-4-1 .of-short-way").count() > 1
+    page.get_by_role("button", name="Show all code").click()
+    assert page.evaluate(CODE_IN_SIGHT) == 0
+    short_way(page).click()
+    assert page.evaluate(CODE_IN_SIGHT) == whole and page.locator("article").inner_text() == before
 
 
 def test_the_short_way_is_kept_from_chapter_to_chapter_until_it_is_left_or_erased(page, address):
@@ -226,9 +245,11 @@ def test_a_link_from_elsewhere_lands_in_a_section_that_the_short_way_had_folded(
     page.clock.run_for(1000)
     assert page.locator("#exercise-4-2 > p").first.is_visible() and 0 <= page.evaluate(TOP, "exercise-4-2") < 300
     open_page(page, address, CHAPTER)
-    page.locator(".bd-toc-nav a[href='#section-4-8']").click()
+    link = page.locator(".bd-toc-nav a[href='#section-4-8']")
+    assert "is-folded" in link.get_attribute("class")
+    link.click()
     page.clock.run_for(100)
-    assert "section-4-8" not in page.evaluate(FOLDED)
+    assert "section-4-8" not in page.evaluate(FOLDED) and "is-folded" not in link.get_attribute("class")
 
 
 def test_on_paper_the_short_way_leaves_nothing_out_and_no_buttons(page, address):
@@ -236,7 +257,9 @@ def test_on_paper_the_short_way_leaves_nothing_out_and_no_buttons(page, address)
     asked, all_of_it = asked_for(CHAPTER)
     short_way(page).click()
     page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert len(set(page.evaluate(IN_SIGHT))) == len(all_of_it) > len(asked)
+    assert page.locator("#section-4-1 .cell_input").first.is_visible()
     assert not page.locator("article h2 button:visible, .short-way:visible").count()
 
 
