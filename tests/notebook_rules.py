@@ -50,7 +50,7 @@ LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
 FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
 FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
 SHORTEST_ALT = 20  # characters; less names a figure and does not say what it shows
-PHONE, WIDE_FIGURE = 390, 672  # pixels: what a figure has on a screen of 390, and what custom.css gives a wide one
+PHONE, WIDE_FIGURE = 390, 512  # pixels: what a figure has on a screen of 390, and what custom.css gives a wide one
 SMALLEST_LETTER = 6.9  # pixels on a phone, where a page is held close
 
 Findings = Iterator[str]
@@ -337,6 +337,8 @@ def letters_can_be_read_on_a_phone(notebook, path):
             sizes = [100 * float(scale) for scale in re.findall(r"scale\((0\.\d+) -0\.\d+\)", drawn)]
             width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1]) if sizes else screen
             smallest = min(sizes, default=100) * screen / width
+            if sizes and screen != PHONE and smallest * PHONE / WIDE_FIGURE >= SMALLEST_LETTER:
+                yield f"{where} has letters that can be read without the tag wide-figure"
             if smallest < SMALLEST_LETTER:
                 yield f"{where} has letters of {smallest:.1f} pixels; tag it wide-figure, or enlarge them"
 
