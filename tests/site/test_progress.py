@@ -212,10 +212,13 @@ def test_a_folded_section_opens_by_a_tap_a_key_and_a_link_and_is_open_on_the_way
     page.wait_for_function("!document.getElementById('section-4-6').matches('[data-folded]')")
     rest = [id for id in folded if id not in {"section-4-5", "section-4-6", "section-4-7"}]
     assert page.evaluate(FOLDED) == rest
+    page.evaluate("document.getElementById('summary').scrollIntoView()")
+    was = page.evaluate(TOP, "summary")
     open_page(page, address, "book/index")
     page.go_back()
     page.clock.run_for(1000)
     assert page.evaluate(FOLDED) == rest
+    assert page.evaluate(TOP, "summary") == pytest.approx(was, abs=2), "what lies above was not as high when it came"
 
 
 def test_a_link_from_elsewhere_lands_in_a_section_that_the_short_way_had_folded(page, address):
