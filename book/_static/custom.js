@@ -158,7 +158,8 @@
     addEventListener("hashchange", unfoldTarget);
     const [entry] = performance.getEntriesByType("navigation");
     const there = targeted();
-    aim = entry?.type === "navigate" ? () => there?.scrollIntoView() : goBack;
+    if (["reload", "back_forward"].includes(entry?.type)) aim = goBack;
+    else aim = () => there?.scrollIntoView();
     new ResizeObserver(() => { later(); aim?.(); }).observe(document.querySelector("main"));
     addEventListener("click", nameSection);
     document.addEventListener("toggle", later, true);
