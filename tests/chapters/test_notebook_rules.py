@@ -47,7 +47,7 @@ def test_named_figures_are_the_stored_ones():
     named = [item for notebook in BOOK.values() for item in figures(notebook).items()]
     assert len(dict(named)) == len(named), "a name is used twice"
     for name, picture in named:
-        file = ROOT / "book" / "images" / f"{name}.png"
+        file = ROOT / "book" / "images" / f"{name}.svg"
         assert file.is_file() and file.read_bytes() == picture, f"{file.name} is not up to date: run `make notebooks`"
 
 
