@@ -179,7 +179,7 @@ def _still_step(start: tuple[int, int, int], end: tuple[int, int, int], label: s
 
 
 def _still_label(x: float, y: float, text: str, anchor: str = "start") -> str:
-    look = 'stroke="none" font-family="sans-serif" font-size="12"'
+    look = 'stroke="none" style="font-family: var(--book-sans, sans-serif)" font-size="12"'
     return f'<text x="{x}" y="{y:g}" {look} text-anchor="{anchor}">{text}</text>'
 
 
