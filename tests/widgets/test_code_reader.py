@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import DRESS, bytes_sent, put, state_in
+from website import CROSSINGS, DRESS, bytes_sent, put, state_in
 
 from attention_tutorial.models.code_model import held_out_files, load_code_model
 from attention_tutorial.widgets import CodeReader
@@ -276,17 +276,14 @@ def page(visit):
     return visit()
 
 
-ARCS = """() => {
+ENDS_OF_ARCS = """() => {
   const tokens = [...document.querySelectorAll("[data-token]")].map((x) => x.getBoundingClientRect());
   const { left, top } = document.querySelector(".cr-arcs").getBoundingClientRect();
-  const touched = ({ x, y }, more) => tokens.findIndex((box) =>
-    left + x > box.left - more && left + x < box.right + more &&
-    top + y > box.top - more && top + y < box.bottom + more);
+  const touched = ({ x, y }) => tokens.findIndex((box) =>
+    left + x > box.left && left + x < box.right && top + y > box.top - 2 && top + y < box.bottom + 2);
   const thick = (arc) => Number(arc.style.strokeWidth);
-  return [...document.querySelectorAll(".cr-arcs path")].sort((a, b) => thick(b) - thick(a)).map((arc) => {
-    const points = Array.from({ length: 101 }, (_, i) => arc.getPointAtLength((i / 100) * arc.getTotalLength()));
-    return [touched(points[0], 2), touched(points.at(-1), 2), points.filter((point) => touched(point, -1) >= 0).length];
-  });
+  return [...document.querySelectorAll(".cr-arcs path")].sort((a, b) => thick(b) - thick(a)).map((arc) =>
+    [touched(arc.getPointAtLength(0)), touched(arc.getPointAtLength(arc.getTotalLength()))]);
 }"""
 
 
@@ -302,7 +299,8 @@ def agrees(page, reader):
     weights = [float(weight) for _, weight in shown if weight is not None]
     assert weights == pytest.approx(read.weights[layer - 1][0, head - 1, at, : at + 1].tolist(), abs=CLOSE)
     least = [weight for weight in weights if weight >= 0.05]
-    assert page.evaluate(ARCS) == [[at, weights.index(weight), 0] for weight in sorted(least, reverse=True)]
+    assert page.evaluate(ENDS_OF_ARCS) == [[at, weights.index(weight)] for weight in sorted(least, reverse=True)]
+    assert page.evaluate(CROSSINGS, [".cr-arcs path", "[data-token]"]) == 0
     values_of = "x => [x, ...x.querySelectorAll('[data-value]')].map(y => y.dataset.candidate ?? y.dataset.value)"
     rows = page.eval_on_selector_all("table:not(.cr-looks) [data-candidate]", f"all => all.map({values_of})")
     columns = [whole, read.logits] if reader.heads_off else [whole]
