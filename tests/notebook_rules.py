@@ -50,7 +50,7 @@ LARGEST_FILE = 1_000_000  # bytes; GitHub and Colab get slow above that
 FEWEST_EXERCISES, FEWEST_QUESTIONS = 5, 6
 FEWEST_TURNS_OF_A_PRIMER, FEWEST_QUESTIONS_OF_A_PRIMER = 4, 3
 SHORTEST_ALT = 20  # characters; less names a figure and does not say what it shows
-PHONE, WIDE_FIGURE = 390, 672  # pixels: what a figure has on a screen of 390, and what custom.css gives a wide one
+PHONE, WIDE_FIGURE = 390, 512  # pixels: what a figure has on a screen of 390, and what custom.css gives a wide one
 SMALLEST_LETTER = 6.9  # pixels on a phone, where a page is held close
 
 Findings = Iterator[str]

@@ -343,7 +343,7 @@ FAULTS = [
     (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "```\n1"})])),
     (R.letters_can_be_read_on_a_phone, "letters of 5.0 pixels", put("heatmap_of", outputs=[drawn(12, 936)])),
     (R.letters_can_be_read_on_a_phone, "letters of 6.2 pixels",
-     put("heatmap_of", outputs=[drawn(9, 974)], metadata={**ALT, "tags": ["wide-figure"]})),
+     put("heatmap_of", outputs=[drawn(9, 742)], metadata={**ALT, "tags": ["wide-figure"]})),
     (R.pictures_come_from_code, "embeds a picture", says("![A map](../book/notation.md)")),
     (R.pictures_come_from_code, "embeds a picture", says("<img src='a.png'>")),
     (R.pictures_come_from_code, "embeds a picture", put("Words.", attachments={"a.png": {}})),

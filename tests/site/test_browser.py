@@ -590,6 +590,7 @@ WRONG = [
     ("raw_markup", '<p>Small: <span class="katex" style="font-size: 60%">x</span></p>'),
     ("loose_marks", f'<p style="width: 1px; line-break: anywhere">{FORMULA}.</p>'),
     ("overflow", '<div style="width: 3000px">wide</div>'),
+    ("overflow", '<div style="overflow: auto"><table class="table"><td style="min-width: 3000px">wide</td></table></div>'),
     ("unreachable_scrollers", '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>'),
     ("headings", "<h5>Two levels down</h5>"),
     ("images", '<img src="../_static/favicon.svg" alt="favicon.svg">'),
