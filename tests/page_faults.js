@@ -53,8 +53,7 @@ function prose() {
 const boxes = "main *:not(pre *, .katex .base *, .katex-mathml, .katex-mathml *, svg *)";
 const scrollable = (x) => ["auto", "scroll"].includes(getComputedStyle(x).overflowX);
 
-/* A box may be wider than the screen only inside of one that scrolls; a phone's menus wait beside the screen. A table of
-   two or three columns does not even scroll. */
+/* A box may be wider than the screen only inside of one that scrolls; a phone's menus wait beside the screen. */
 function overflow() {
   const screen = document.documentElement.clientWidth;
   const whole = document.documentElement.scrollWidth;
@@ -68,8 +67,13 @@ function overflow() {
   };
   const out = all(boxes).filter(sticksOut).filter(sticksOut); // what is far from sight has its place when it is asked for it
   const page = whole > screen ? [`the page is ${whole} wide on a screen of ${screen}`] : [];
-  out.push(...all("table.table:not(:has(tr > :nth-child(4)))").filter((x) => x.scrollWidth > x.parentElement.clientWidth + 1));
   return [...page, ...out.map((x) => `reaches to ${right(x)} of ${screen}: ${name(x)}`)];
+}
+
+/* A table of two or three columns fits any screen. */
+function wideTables() {
+  const few = all("table.table:not(:has(tr > :nth-child(4)))");
+  return few.filter((x) => x.offsetWidth > x.parentElement.clientWidth + 1).map((x) => `scrolls: ${name(x)}`);
 }
 
 /* What is far from sight is measured when a reader comes near: so come near. */
