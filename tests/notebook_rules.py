@@ -337,6 +337,8 @@ def letters_can_be_read_on_a_phone(notebook, path):
             sizes = [100 * float(scale) for scale in re.findall(r"scale\((0\.\d+) -0\.\d+\)", drawn)]
             width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1]) if sizes else screen
             smallest = min(sizes, default=100) * screen / width
+            if sizes and screen != PHONE and smallest * PHONE / WIDE_FIGURE >= SMALLEST_LETTER:
+                yield f"{where} has letters that can be read without the tag wide-figure"
             if smallest < SMALLEST_LETTER:
                 yield f"{where} has letters of {smallest:.1f} pixels; tag it wide-figure, or enlarge them"
 

@@ -377,6 +377,17 @@ def phone_faults(page):
 
 
 DESK, PHONE = 1280, 360  # pixels
+#: Counts the points at which an arc lies in a word, a pixel or more from its edge.
+CROSSINGS = """([arcs, words]) => {
+  const boxes = [...document.querySelectorAll(words)].map((x) => x.getBoundingClientRect());
+  return [...document.querySelectorAll(arcs)].flatMap((arc) => {
+    const { left, top } = arc.ownerSVGElement.getBoundingClientRect();
+    return Array.from({ length: 101 }, (_, i) => arc.getPointAtLength((i / 100) * arc.getTotalLength()))
+      .map(({ x, y }) => [left + x, top + y]);
+  }).filter(([x, y]) => boxes.some((box) =>
+    x > box.left + 1 && x < box.right - 1 && y > box.top + 1 && y < box.bottom - 1)).length;
+}"""
+
 DRESS = """async ([theme, width]) => {
     document.documentElement.dataset.theme = theme;
     while (innerWidth !== width) await new Promise(requestAnimationFrame);

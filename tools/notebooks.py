@@ -15,11 +15,10 @@ cell that draws them has the metadata `{"attention_tutorial": {"measures_time": 
 outputs differ in nothing else, the file stays as it is.
 
 A code cell with the metadata `{"attention_tutorial": {"figure": "NAME"}}` also has its picture written to
-`book/images/NAME.png`, which is how the README and the start page show a figure without a drawing of their own.
+`book/images/NAME.svg`, which is how the README and the start page show a figure without a drawing of their own.
 """
 
 import argparse
-import base64
 import copy
 import sys
 import time
@@ -37,16 +36,16 @@ IMAGES = ROOT / "book" / "images"
 
 
 def figures(notebook: NotebookNode) -> dict[str, bytes]:
-    """Return the PNG of every cell that names one in its metadata, by name."""
+    """Return the drawing of every cell that names one in its metadata, by name."""
     named = {}
     for cell in notebook.cells:
         name = cell.metadata.get("attention_tutorial", {}).get("figure")
         if name is None:
             continue
-        pictures = [o.data["image/png"] for o in cell.get("outputs", []) if "image/png" in o.get("data", {})]
+        pictures = [o.data["image/svg+xml"] for o in cell.get("outputs", []) if "image/svg+xml" in o.get("data", {})]
         if len(pictures) != 1 or name in named:
             raise ValueError(f"figure {name!r} needs one cell with one picture; cell {cell.id} has {len(pictures)}")
-        named[name] = base64.b64decode(pictures[0])
+        named[name] = "".join(pictures[0]).encode()
     return named
 
 
@@ -73,7 +72,7 @@ def refresh(
     if not force and without_what_varies(notebook) == without_what_varies(stored):
         notebook = stored
     wanted = {path: render(notebook).encode()}
-    wanted |= {images / f"{name}.png": picture for name, picture in figures(notebook).items()}
+    wanted |= {images / f"{name}.svg": picture for name, picture in figures(notebook).items()}
     stale = {file: data for file, data in wanted.items() if not file.exists() or file.read_bytes() != data}
     if stale and not check:
         if [printed(cell) for cell in notebook.cells] != [printed(cell) for cell in stored.cells]:  # more than pictures

@@ -125,10 +125,10 @@ class BookWidget(traitlets.HasTraits):
 LETTER, LINE, BOX, LEAST = 9, 38, 22, 0.1  # of a still: a letter, a line, a box, the least weight that has an arc
 
 
-def still_html(width: int, height: int, shapes: Iterable[str], said: str) -> str:
+def still_html(width: int, height: int, shapes: Iterable[str], said: str, scale: float = 1.14) -> str:
     """Draw what a page shows of a heavy widget until it is fetched: letters 9 wide, and below them what they say."""
     ink = 'fill="currentColor" stroke="currentColor" stroke-width="2" font-family="monospace" font-size="15"'
-    size = f'viewBox="0 0 {width} {height}" style="width: {round(1.14 * width)}px"'
+    size = f'viewBox="0 0 {width} {height}" style="width: {round(scale * width)}px"'
     drawn = f'<svg {size} {ink} role="img" aria-label="{html.escape(said)}">{"".join(shapes)}</svg>'
     return f'<div class="attention-widget-still">\n{drawn}\n<p aria-hidden="true">{html.escape(said)}</p>\n</div>'
 

@@ -11,7 +11,7 @@ from ..analysis.head_jobs import JOBS, JobScore, copy_score, job_scores
 from ..data.byte_pairs import BEGIN
 from ..models.code_model import CodeModel, Head, ModelOutput, held_out_files, load_code_model
 from ..notebook.display import rounded
-from .base import LEAST, LETTER, LINE, BookWidget, html_table, still_box, still_html, still_look, still_text
+from .base import BOX, LETTER, BookWidget, html_table, still_box, still_html, still_text
 
 __all__ = ["CodeReader"]
 
@@ -26,6 +26,7 @@ EXAMPLES: dict[str, Any] = {
 }
 MOST_CHARACTERS = 10_000  # of a text; no token is so long that more could be within the context
 ROWS = 12  # of the table for pages without a script
+GAP, ROOM = 2, 40  # of the still: between tokens, and above each line, for arrows and their labels
 
 Example = Mapping[str, Any]
 
@@ -107,25 +108,37 @@ class CodeReader(BookWidget):
             return model(torch.tensor([ids]), [(layer, head) for layer, head in self.heads_off])
 
     def _still(self) -> str:
-        """Draw the text, with arcs to what the chosen head looks at: a page shows it until it has the model."""
-        model, (layer, head) = _model(), self.head
-        looks = self.read().weights[layer - 1][0, head - 1, self.token].tolist()
+        """Draw what a page shows until it has the model: the tokens, where the chosen head looks, and what follows.
+
+        Of a head of layer 2, the step before is drawn as well: where a head of layer 1 looks from the token it finds.
+        """
+        model, read = _model(), self.read()
         texts = [model.tokens.text(i) for i in model.encode(self.text)[0].tolist()]
-        boxes, row, column = [], 0, 0  # of each token the part in its last line: left edge, top and width
+        start, length = self.token % len(texts), len(texts)
+        chance, likeliest = read.logits[0, -1].softmax(dim=-1).max(dim=0)
+        texts += [model.tokens.text(int(likeliest))] * (start == length - 1)
+        boxes, left, top = [], -GAP - 5, ROOM  # of each token the part in its last line: left edge, top and width
         for text in texts:
             *above, part = text.split("\n")
-            row, column = row + len(above), 0 if above else column
-            boxes.append((LETTER * column, LINE * row + 20, LETTER * len(part)))
-            column += len(part)
-
-        shapes = [still_box(boxes[self.token], 'fill="none"')]
-        seen = [at for at, weight in enumerate(looks) if at and weight >= LEAST]  # at token 0 a head finds nothing
-        shapes += [still_look(boxes[self.token], boxes[at], looks[at]) for at in seen]
-        lines = self.text.split("\n")
-        shapes += [still_text(0, LINE * row + 20, line) for row, line in enumerate(lines)]
-        weights = ", ".join(f"“{_visible(texts[at])}” {looks[at]:.2f}" for at in seen) or f"none above {LEAST}"
-        said = f"The weights of head {layer}.{head} from “{_visible(texts[self.token])}”: {weights}."
-        return still_html(LETTER * max(map(len, lines)) + 2, LINE * len(lines) + 6, shapes, said)
+            left, top = (1 if above else left + GAP), top + len(above) * (BOX + ROOM)
+            boxes.append((left, top, LETTER * len(part) + 4))
+            left += boxes[-1][2]
+        shapes = [still_box(box, 'fill="none" stroke-opacity="0.25"') for box in boxes[1:length]]
+        shapes += [still_text(box[0] + 2, box[1], text.split("\n")[-1]) for text, box in zip(texts, boxes, strict=True)]
+        names, said = ["(start)", *map(_visible, texts[1:])], []
+        if len(names) > length:
+            shapes.append(still_box(boxes[-1], 'fill="none" stroke-dasharray="3"'))
+            shapes.append(_still_label(left + 4, top + BOX - 6, f"{chance:.2f}"))
+            said.append(f"Next: “{names[-1]}” ({chance:.2f}).")
+        for layer, head in [tuple(self.head), _scores()["previous"].best()][: self.head[0]]:
+            looks = read.weights[layer - 1][0, head - 1, start].tolist()
+            to = max(range(min(1, start), start + 1), key=looks.__getitem__)  # at token 0 a head finds nothing
+            shapes += _still_step(boxes[start], boxes[to], f"head {layer}.{head}: {looks[to]:.2f}")
+            look = f"head {layer}.{head} looks at “{names[to]}” ({looks[to]:.2f})"
+            said.insert(0, f"Layer {layer}: from “{names[start]}”, {look}.")
+            start = to
+        width = max(left + width for left, _, width in (*boxes, (left, 0, 36)))
+        return still_html(width + 2, top + BOX + 4, shapes, " ".join(said), scale=1.7)
 
     def static_html(self) -> str:
         """Return a table: the last tokens, what the model expects after each, and where the chosen head looks."""
@@ -150,6 +163,24 @@ class CodeReader(BookWidget):
         )
         columns = ["expects (probability)", f"head {layer}.{head} looks at (weight)"]
         return f"{self._still()}\n{html_table(caption, [names[i] for i in shown], columns, cells)}"
+
+
+def _still_step(start: tuple[int, int, int], end: tuple[int, int, int], label: str) -> list[str]:
+    """Draw an arrow from the upper edge of a box to the nearer edge of another, in the same line its upper one."""
+    x, y, to = start[0] + start[2] / 2, start[1], end[0] + end[2] / 2
+    tip, side = (end[1], -7) if end[1] == y else (end[1] + BOX, 7)
+    bend = ROOM if side < 0 else (y - tip) / 2
+    curve = f"M{x} {y}C{x} {y - bend} {to} {tip + side / 7 * bend} {to} {tip + side}"
+    return [
+        *(still_box(box, 'fill="none"') for box in (start, end)),
+        f'<path d="{curve}" fill="none"/><path d="M{to - 4} {tip + side}h8L{to} {tip}z" stroke="none"/>',
+        _still_label(to - 10, tip + side / 7 * ROOM * 0.6 + 2, label, "end"),
+    ]
+
+
+def _still_label(x: float, y: float, text: str, anchor: str = "start") -> str:
+    look = 'stroke="none" style="font-family: var(--book-sans, sans-serif)" font-size="12"'
+    return f'<text x="{x}" y="{y:g}" {look} text-anchor="{anchor}">{text}</text>'
 
 
 @functools.cache

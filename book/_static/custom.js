@@ -65,9 +65,25 @@
     fold.open = true;
     there.scrollIntoView();
   }
-  let aim = null;
+  let aim = null; // scrolls to it
   for (const act of ["wheel", "pointerdown", "keydown", "click"]) {
     addEventListener(act, () => { aim = null; }, { capture: true, passive: true });
+  }
+
+  /* After a reload and on the way back a browser would go to the pixel where its reader was, while what lies above is not
+     as high yet: the section in sight is kept, and where it was. */
+  const place = `place on ${location.pathname}`;
+  addEventListener("pagehide", () => {
+    const section = document.elementFromPoint(innerWidth / 2, innerHeight / 3)?.closest("article section[id]");
+    try {
+      sessionStorage.setItem(place, JSON.stringify([section.id, section.getBoundingClientRect().top]));
+    } catch {} // not on a section, or a browser that keeps nothing
+  });
+  function goBack() {
+    try {
+      const [id, top] = JSON.parse(sessionStorage.getItem(place));
+      scrollBy(0, document.getElementById(id).getBoundingClientRect().top - top);
+    } catch {}
   }
 
   /* The form for an error in a chapter names the section in sight. */
@@ -140,10 +156,11 @@
     unfoldTarget();
     addCodeSwitch();
     addEventListener("hashchange", unfoldTarget);
-    // After a reload and on the way back a page is where its reader left it.
     const [entry] = performance.getEntriesByType("navigation");
-    if (entry?.type === "navigate") aim = targeted();
-    new ResizeObserver(() => { later(); aim?.scrollIntoView(); }).observe(document.querySelector("main"));
+    const there = targeted();
+    if (["reload", "back_forward"].includes(entry?.type)) aim = goBack;
+    else aim = () => there?.scrollIntoView();
+    new ResizeObserver(() => { later(); aim?.(); }).observe(document.querySelector("main"));
     addEventListener("click", nameSection);
     document.addEventListener("toggle", later, true);
     document.addEventListener("contentvisibilityautostatechange", later);
@@ -151,5 +168,5 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
   // The theme looks for the same boxes, one by one, and again after every change: it would lay out all that can wait.
-  addEventListener("load", (event) => { event.stopImmediatePropagation(); later(); });
+  addEventListener("load", (event) => { event.stopImmediatePropagation(); later(); setTimeout(() => aim?.()); });
 })();

@@ -1,7 +1,9 @@
 /* What happens in time: played, paused, stepped and dragged. It never begins by itself. */
 
+import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button, Slider } from "./controls.tsx";
+import { wantsLessMotion } from "./motion.ts";
 
 interface PlayerProps {
   /** The id of the slider. */
@@ -17,11 +19,13 @@ interface PlayerProps {
   onMove: (at: number) => void;
   /** Milliseconds from one moment to the next. */
   pace?: number;
+  /** What moves; it is brought into sight when it begins to. */
+  stage?: RefObject<HTMLElement | null>;
 }
 
 /** Play or pause, a step back, a step on, and a slider for the moment. */
 export function Player(props: PlayerProps) {
-  const { name, label, first, last, at, whole = false, say, onMove, pace = 700 } = props;
+  const { name, label, first, last, at, whole = false, say, onMove, pace = 700, stage } = props;
   const [playing, play] = useState(false);
   useEffect(() => {
     if (!playing) return;
@@ -39,6 +43,8 @@ export function Player(props: PlayerProps) {
   }
   function start() {
     if (!playing && (whole || at >= last)) onMove(first);
+    if (!playing)
+      stage?.current?.scrollIntoView({ block: "nearest", behavior: wantsLessMotion() ? "instant" : "smooth" });
     play(!playing);
   }
   return (

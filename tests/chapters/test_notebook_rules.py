@@ -47,7 +47,7 @@ def test_named_figures_are_the_stored_ones():
     named = [item for notebook in BOOK.values() for item in figures(notebook).items()]
     assert len(dict(named)) == len(named), "a name is used twice"
     for name, picture in named:
-        file = ROOT / "book" / "images" / f"{name}.png"
+        file = ROOT / "book" / "images" / f"{name}.svg"
         assert file.is_file() and file.read_bytes() == picture, f"{file.name} is not up to date: run `make notebooks`"
 
 
@@ -342,8 +342,10 @@ FAULTS = [
     (R.figures_are_described, "no number of it", put("print(", outputs=[])),
     (R.figures_are_described, "no number of it", put("print(", outputs=[shown("1", **{"text/markdown": "```\n1"})])),
     (R.letters_can_be_read_on_a_phone, "letters of 5.0 pixels", put("heatmap_of", outputs=[drawn(12, 936)])),
-    (R.letters_can_be_read_on_a_phone, "letters of 6.2 pixels",
-     put("heatmap_of", outputs=[drawn(9, 742)], metadata={**ALT, "tags": ["wide-figure"]})),
+    (R.letters_can_be_read_on_a_phone, "letters of 4.7 pixels",
+     put("heatmap_of", outputs=[drawn(9, 974)], metadata={**ALT, "tags": ["wide-figure"]})),
+    (R.letters_can_be_read_on_a_phone, "without the tag",
+     put("heatmap_of", outputs=[drawn(9, 500)], metadata={**ALT, "tags": ["wide-figure"]})),
     (R.pictures_come_from_code, "embeds a picture", says("![A map](../book/notation.md)")),
     (R.pictures_come_from_code, "embeds a picture", says("<img src='a.png'>")),
     (R.pictures_come_from_code, "embeds a picture", put("Words.", attachments={"a.png": {}})),

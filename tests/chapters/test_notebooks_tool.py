@@ -61,9 +61,7 @@ def test_execution_is_deterministic_and_complete(chapter, monkeypatch, capsys):
     assert code[4].outputs[0].traceback == [f"JSONDecodeError: {code[4].outputs[0].evalue}"]
     assert code[0].metadata == {"tags": ["setup"]}
     assert notebook.metadata == execution.NOTEBOOK_METADATA
-    picture = (chapter.parent / "images" / "square.png").read_bytes()
-    assert picture == base64.b64decode(code[3].outputs[0].data["image/png"])
-    assert picture.startswith(b"\x89PNG")
+    assert (chapter.parent / "images" / "square.svg").read_text() == code[3].outputs[0].data["image/svg+xml"]
 
     assert run(chapter) == 0
     assert chapter.read_bytes() == first
@@ -96,7 +94,7 @@ def test_what_varies_by_nature_is_no_change(tmp_path, capsys, monkeypatch, marke
         times.append(now)
         claim = new_output("display_data", data={"text/plain": f"{notebook.cells[0].source} | measured ≈ {now}"},
                            metadata={"attention_tutorial_claim": {"measured": now}})  # fmt: skip
-        picture = new_output("display_data", data={"image/png": base64.b64encode(now.encode()).decode()})
+        picture = new_output("display_data", data={"image/svg+xml": now})
         notebook.cells[0].outputs = [claim, picture]
 
     def verdict(*options):
@@ -150,10 +148,12 @@ def test_an_older_or_broken_file_is_read_without_repairs(tmp_path):
 
 def test_a_named_figure_needs_one_picture():
     def drawn(name, pictures):
-        outputs = [new_output("display_data", data={"image/png": "aGk="})] * pictures
+        outputs = [new_output("display_data", data={"image/svg+xml": "<svg/>"})] * pictures
         return new_code_cell(outputs=outputs, metadata={"attention_tutorial": {"figure": name}})
 
-    assert tool.figures(new_notebook(cells=[drawn("a", 1), new_markdown_cell("b"), new_code_cell("1")])) == {"a": b"hi"}
+    assert tool.figures(new_notebook(cells=[drawn("a", 1), new_markdown_cell("b"), new_code_cell("1")])) == {
+        "a": b"<svg/>"
+    }
     for cells in ([drawn("a", 0)], [drawn("a", 2)], [drawn("a", 1), drawn("a", 1)]):
         with pytest.raises(ValueError, match="figure 'a' needs one cell with one picture"):
             tool.figures(new_notebook(cells=cells))

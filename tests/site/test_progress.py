@@ -237,6 +237,22 @@ def test_a_folded_section_opens_by_a_tap_a_key_and_a_link_and_is_open_on_the_way
     assert page.evaluate(FOLDED) == rest
 
 
+def test_on_the_way_back_a_page_stands_where_it_stood(browser, address):
+    """What lies above is not laid out when it comes. The time is the browser's: a clock of one's own forgets the way."""
+    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page.goto(f"{address}/{CHAPTER}.html")
+    short_way(page).click()
+    page.evaluate("document.getElementById('section-4-8').scrollIntoView()")
+    page.mouse.wheel(0, 300)
+    page.wait_for_timeout(300)
+    was = page.evaluate(TOP, "section-4-8")
+    page.goto(f"{address}/book/why.html")
+    page.go_back()
+    page.wait_for_timeout(300)
+    assert page.evaluate(TOP, "section-4-8") == pytest.approx(was, abs=2)
+    page.context.close()
+
+
 def test_a_link_from_elsewhere_lands_in_a_section_that_the_short_way_had_folded(page, address):
     open_page(page, address, CHAPTER)
     short_way(page).click()

@@ -42,11 +42,10 @@ def test_little_holds_up_the_first_text(site, name):
 
 
 def test_the_one_style_sheet_has_the_colours_of_code_for_light_and_dark(site):
-    sheet, code = ((site / "_static" / f"{name}.css").read_text(encoding="utf-8") for name in ("theme", "pygments"))
+    sheet = (site / "_static" / "theme.css").read_text(encoding="utf-8")
     assert {'html[data-theme="light"] .highlight', 'html[data-theme="dark"] .highlight'} <= set(
-        re.findall(r"^(html\S+ \.highlight) \.nb\b", code, re.MULTILINE)
+        re.findall(r"(html\S+ \.highlight) \.nb\b", sheet)
     )
-    assert code in sheet
 
 
 def test_a_page_loads_what_extensions_bring_only_where_it_has_a_use_for_it(site):
@@ -67,7 +66,7 @@ def test_a_main_chapter_has_not_too_many_elements(site, name):
     assert len(soup_of(site / f"{name}.html").find_all(True)) <= ELEMENTS
 
 
-START_RAW, START_SENT = 405_000, 106_000  # bytes of the start page with its style sheets and scripts; sent: with gzip
+START_RAW, START_SENT = 360_000, 94_000  # bytes of the start page with its style sheets and scripts; sent: with gzip
 
 
 def test_the_start_page_is_light(site):
@@ -84,10 +83,17 @@ def test_the_start_page_is_light(site):
 def test_the_site_holds_nothing_for_developers_only_and_of_style_sheets_what_pages_name(site):
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
-    sheet = (site / "_static" / "theme.css").read_text(encoding="utf-8")
-    assert ".ratio-16x9" not in sheet and ".nboutput" not in sheet
-    assert all(rule in sheet for rule in (".navbar{", ".dropdown-menu.show{", "@media print{", ".container"))
-    assert all(rule in sheet for rule in (":not(.only-dark,.dark-light)", ".bd-sidebar-primary", ":root{"))
+    sheet, own = ((site / "_static" / f"{name}.css").read_text(encoding="utf-8") for name in ("theme", "custom"))
+    assert ".ratio-16x9" not in sheet and ".nboutput" not in sheet and ".text-muted{" not in sheet
+    assert "/*!" in sheet and not re.search(r"/\*(?!!)", sheet + own), "of comments the licences alone"
+    assert "--bs-gray-900" not in sheet, "nothing reads it, and no other variable reads it but --bs-gray-dark"
+    assert all(
+        re.search(rule, sheet)
+        for rule in (r"\.navbar *\{", r"\.dropdown-menu\.show *\{", "@media print *{", r"\.container")
+    )
+    assert all(rule in sheet for rule in (":not(.only-dark,.dark-light)", ".bd-sidebar-primary", ":root"))
+    assert ".bd-article .hero .bw {" in own, "a class that a widget's bundle alone names"
+    assert all(re.search(rf"{one}\s*:", sheet + own) for one in ("--pst-color-text-base", "--bs-body-color", "--kept"))
 
 
 # ---- What the start page opens with -------------------------------------------------------------------------------

@@ -498,6 +498,20 @@ def test_the_opening_shows_what_was_written_and_its_english_before_anything_is_p
     page.close()
 
 
+def test_on_a_phone_both_networks_are_in_sight_while_it_plays(browser):
+    page = browser.new_page(viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    put(page, Bottleneck.recorded(unit="word", length=11))
+    page.add_style_tag(content="body { padding-block: 50rem }")
+    page.locator(".bw-player").evaluate("(player) => player.scrollIntoView()")
+    tops = "[...document.querySelectorAll('.bot-network')].map((one) => one.getBoundingClientRect().top)"
+    assert min(page.evaluate(tops)) < 0
+    page.get_by_role("button", name="Play").click()
+    assert min(page.evaluate(tops)) > 56  # below the head of the page
+    assert page.locator(".bot-network").last.evaluate("(one) => one.getBoundingClientRect().bottom") < 844
+    assert page.get_by_role("button", name="Pause").bounding_box()["y"] < 800, "and it can be paused"
+    page.close()
+
+
 def test_the_sentences_are_the_first_of_the_exam_by_their_rule(chapter):
     exam = draw_sentences(300, generator=torch.Generator().manual_seed(9), held_out=True)
     plain = [s for s in exam if s.adjective and f"{s.english}{s.italian}".replace(" ", "").isalnum()]

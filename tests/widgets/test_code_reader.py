@@ -7,12 +7,12 @@ import re
 import pytest
 import torch
 from bs4 import BeautifulSoup
-from website import DRESS, bytes_sent, put, state_in
+from website import CROSSINGS, DRESS, bytes_sent, put, state_in
 
 from attention_tutorial.models.code_model import held_out_files, load_code_model
 from attention_tutorial.widgets import CodeReader
 from attention_tutorial.widgets.base import STATIC
-from attention_tutorial.widgets.code_reader import EXAMPLES, LEAST, LETTER, LINE, MOST_CHARACTERS
+from attention_tutorial.widgets.code_reader import EXAMPLES, INVENTED, MOST_CHARACTERS
 
 CLOSE = 1e-6
 
@@ -197,22 +197,45 @@ def test_the_table_says_what_the_model_expects_and_where_the_head_looks():
     assert "without head 2.1" in CodeReader("x", heads_off=[(2, 1)]).static_html()
 
 
-def test_the_still_marks_the_tokens_that_the_head_looks_at_where_they_stand_in_the_text(model):
-    reader = CodeReader("f(a,\n  <b>)", head=(1, 1))
-    texts = [model.tokens.text(i) for i in model.encode(reader.text)[0].tolist()]
-    looks = reader.read().weights[0][0, 0, -1].tolist()
-    seen = [at for at in range(1, len(texts)) if looks[at] >= LEAST]
-    drawn = BeautifulSoup(reader.static_html(), "html.parser").select_one(".attention-widget-still")
-    lines = [text.text for text in drawn.select("text")]
-    assert lines == reader.text.split("\n") and 0 < len(seen) < len(texts) - 1
-    chosen, *boxes = drawn.select("rect")
-    under = [
-        lines[int(box["y"]) // LINE][int(box["x"]) // LETTER :][: int(box["width"]) // LETTER]
-        for box in [chosen, *boxes]
+def along(path):
+    """Return points along a curve of the still, as complex numbers."""
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+    a, b, c, d = (x + 1j * y for x, y in zip(numbers[::2], numbers[1::2], strict=True))
+    steps = [t / 20 for t in range(21)]
+    return [(1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t**2 * c + t**3 * d for t in steps]
+
+
+@pytest.mark.parametrize(("text", "head"), [(INVENTED, (2, 1)), ("f(a,\n  <b>)", (1, 1)), ("go gogo", (2, 1))])
+def test_the_still_draws_where_heads_look_step_by_step_past_all_tokens_and_what_follows(model, text, head):
+    reader, ids = CodeReader(text, head=head), model.encode(text)[0].tolist()
+    read, texts = reader.read(), [model.tokens.text(i) for i in ids]
+    soup = BeautifulSoup(reader.static_html(), "html.parser").select_one(".attention-widget-still")
+    chance, likeliest = read.logits[0, -1].softmax(-1).max(dim=-1)
+    letters = soup.select("text[textlength]")
+    parts = [text.split("\n")[-1] for text in [*texts, model.tokens.text(int(likeliest))]]
+    assert [letter.text.strip() for letter in letters] == [part.strip() for part in parts if part]
+    sides = [
+        [float(box[side]) for side in ("x", "y", "width", "height")] for box in soup.select("rect[stroke-opacity]")
     ]
-    assert under == [texts[-1], *(texts[at].split("\n")[-1] for at in seen)]
-    assert [float(box["fill-opacity"]) for box in boxes] == [round(looks[at], 2) for at in seen]
-    assert all(f"{looks[at]:.2f}" in drawn.p.text for at in seen)
+    boxes = {token: (x, x + width, y, y + height) for token, (x, y, width, height) in enumerate(sides, start=1)}
+    for letter in letters[: len(list(filter(None, parts[:-1])))]:
+        x, y, length = (float(letter[name]) for name in ("x", "y", "textlength"))
+        assert [a < x and x + length < b and c < y < d for a, b, c, d in boxes.values()].count(True) == 1
+
+    start, steps = len(ids) - 1, []
+    for layer, number in [head, (1, 1)][: head[0]]:
+        weight, to = read.weights[layer - 1][0, number - 1, start, 1:].max(dim=-1)
+        steps.append((start, int(to) + 1, f"head {layer}.{number}", f"{weight:.2f}"))
+        start = int(to) + 1
+    labels = [label.text for label in soup.select("text[text-anchor]")]
+    assert labels == [f"{chance:.2f}", *(f"{by}: {weight}" for _, _, by, weight in steps)]
+    assert all(f"{by} looks at “{texts[to].strip() or '·'}” ({weight})" in soup.p.text for _, to, by, weight in steps)
+    for (start, to, *_), arrow in zip(steps, soup.select("path[fill=none]"), strict=True):
+        points = along(arrow["d"])
+        (a, b, c, _), (left, right, top, bottom) = boxes[start], boxes[to]
+        assert points[0] == (a + b) / 2 + 1j * c
+        assert points[-1] == (left + right) / 2 + 1j * (top - 7 if top == c else bottom + 7)
+        assert not [z for z in points for a, b, c, d in boxes.values() if a < z.real < b and c < z.imag < d]
 
 
 def test_halves_of_surrogate_pairs_do_not_reach_a_page():
@@ -253,19 +276,19 @@ def page(visit):
     return visit()
 
 
-ENDS_OF_ARCS = """(kind) => {
+ENDS_OF_ARCS = """() => {
   const tokens = [...document.querySelectorAll("[data-token]")].map((x) => x.getBoundingClientRect());
   const { left, top } = document.querySelector(".cr-arcs").getBoundingClientRect();
   const touched = ({ x, y }) => tokens.findIndex((box) =>
     left + x > box.left && left + x < box.right && top + y > box.top - 2 && top + y < box.bottom + 2);
   const thick = (arc) => Number(arc.style.strokeWidth);
-  return [...document.querySelectorAll(`.cr-arcs path${kind}`)].sort((a, b) => thick(b) - thick(a)).map((arc) =>
+  return [...document.querySelectorAll(".cr-arcs path")].sort((a, b) => thick(b) - thick(a)).map((arc) =>
     [touched(arc.getPointAtLength(0)), touched(arc.getPointAtLength(arc.getTotalLength()))]);
 }"""
 
 
 def agrees(page, reader):
-    """Assert that tokens, weights and arcs from the chosen one, and probabilities after it are PyTorch's."""
+    """Assert that tokens, weights, and probabilities after it are PyTorch's, and that arcs cross no token."""
     read, plain = reader.read(), CodeReader()
     plain.text = reader.text
     whole = plain.read().logits
@@ -276,8 +299,8 @@ def agrees(page, reader):
     weights = [float(weight) for _, weight in shown if weight is not None]
     assert weights == pytest.approx(read.weights[layer - 1][0, head - 1, at, : at + 1].tolist(), abs=CLOSE)
     least = [weight for weight in weights if weight >= 0.05]
-    thickest = [[at, weights.index(weight)] for weight in sorted(least, reverse=True)]
-    assert page.evaluate(ENDS_OF_ARCS, ".cr-chosen") == thickest
+    assert page.evaluate(ENDS_OF_ARCS) == [[at, weights.index(weight)] for weight in sorted(least, reverse=True)]
+    assert page.evaluate(CROSSINGS, [".cr-arcs path", "[data-token]"]) == 0
     values_of = "x => [x, ...x.querySelectorAll('[data-value]')].map(y => y.dataset.candidate ?? y.dataset.value)"
     rows = page.eval_on_selector_all("table:not(.cr-looks) [data-candidate]", f"all => all.map({values_of})")
     columns = [whole, read.logits] if reader.heads_off else [whole]
@@ -323,16 +346,17 @@ def test_a_tap_and_the_arrow_keys_choose_a_token(page):
     agrees(page, CodeReader(token=20))
 
 
-def test_grey_arcs_lead_from_the_other_tokens_to_where_each_looks_most_also_on_a_phone(page):
-    for width, (layer, head) in itertools.product((1280, 320), ((2, 1), (1, 1))):
-        page.get_by_role("button", name=f"Look at head {layer}.{head}").click()
+def test_on_a_phone_too_arcs_keep_clear_of_the_tokens_and_it_is_said_where_the_head_looks(page):
+    for width, head, token in itertools.product((1366, 390), ((2, 1), (2, 4)), (27, 28)):
+        page.locator(f"[data-token='{token}']").dispatch_event("click")
+        page.get_by_role("button", name=f"Look at head {head[0]}.{head[1]}").click()
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(DRESS, ["light", width])
-        most = CodeReader().read().weights[layer - 1][0, head - 1, :-1].max(dim=-1)  # the last token is chosen
-        thickest = most.values.argsort(descending=True).tolist()
-        assert page.evaluate(ENDS_OF_ARCS, ":not(.cr-chosen)") == [
-            [i, int(most.indices[i])] for i in thickest if most.indices[i] > 0 and most.values[i] >= 0.05
-        ]
+        agrees(page, CodeReader(head=head, token=token))
+        start, *others = CodeReader().read().weights[head[0] - 1][0, head[1] - 1, token].tolist()
+        said = page.text_content(".bw-panel .bw-title")
+        assert f"(token {others.index(max(others)) + 1}) with {max(others):.3f}" in said
+        assert (f"(start), which only begins the text, gets {start:.3f}" in said) == (start > max(others))
 
 
 def test_a_head_is_taken_away_with_wavy_lines_where_it_is_missed_put_back_and_chosen(page):

@@ -330,7 +330,7 @@ def dress(page, width, **wishes):
     page.evaluate(DRESS, ["light", width])  # what follows the width has followed it
 
 
-STAYS_IN_PLACE = {"heads"}  # a panel with a line for each head would cover too much of a phone
+STAYS_IN_PLACE = {"code_reader", "heads"}  # below the tokens; a line for each head would cover too much of a phone
 NO_PANEL = {"your_turn"}
 
 

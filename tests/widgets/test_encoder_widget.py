@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_book import widgets as on_site
-from website import DRESS, PHONE, bytes_sent, phone_faults, put, serious_findings
+from website import CROSSINGS, DRESS, PHONE, bytes_sent, phone_faults, put, serious_findings
 
 from attention_tutorial.data.senses import SECOND_SENTENCES, SENTENCES
 from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder, packaged_encoder
@@ -603,10 +603,15 @@ def test_opened_it_has_no_serious_fault_by_day_and_night_and_fits_a_phone(page):
     settle(page)
     page.evaluate("document.querySelector('.bw details').open = true")
     assert serious_findings(page, ".bw") == []
+    page.get_by_role("button", name="Head 1.11:").click()
+    page.locator(".enc-ask").last.click()
+    settle(page)
     for width in (PHONE, 320):
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(DRESS, ["light", width])
         assert phone_faults(page) == []
+        assert page.locator(".enc-arcs path").count() > 5
+        assert page.evaluate(CROSSINGS, [".enc-arcs path", "[data-word]"]) == 0
 
 
 def test_a_part_that_does_not_come_is_told_and_can_be_asked_for_again(page, copy_of_site, rounded):

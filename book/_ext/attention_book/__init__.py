@@ -123,11 +123,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("build-finished", for_the_site(figure_list.write_files))
     app.connect("build-finished", for_the_site(search.write_index))
     app.connect("build-finished", for_the_site(theme.cut_icons))
-    app.connect("build-finished", for_the_site(theme.cut_sheets))
     app.connect("build-finished", for_the_site(theme.cut_fonts))
     # The theme writes the colours of code, light and dark, at 500.
     app.connect("build-finished", for_the_site(theme.join_sheets), priority=501)
     app.connect("build-finished", for_the_site(theme.remove_unused), priority=502)
+    app.connect("build-finished", for_the_site(theme.cut_sheets), priority=503)
 
     return {
         "version": "1",

@@ -1,4 +1,4 @@
-"""The page of figures: each with its number, its caption, its place in the book, and its SVG and PNG to take away.
+"""The page of figures: each small, with its number, its caption, its place in the book, and its SVG and PNG to take away.
 
     ```{figures}
     ```
@@ -63,14 +63,17 @@ class FiguresDirective(SphinxDirective):
         uri = self.env.app.builder.get_relative_uri
         sections: list[nodes.Node] = []
         for page, notebook in read_chapters(self.env):
-            items = nodes.bullet_list()
+            items = nodes.bullet_list(classes=["figure-list"])
             for figure in figures_in(page, notebook):
                 name, *words = caption(figure.number, figure.description).children
                 place = f"{uri(self.env.docname, page)}#figure-{figure.number.replace('.', '-')}"
                 link = nodes.reference("", "", name, refuri=place, internal=True)
-                line = nodes.paragraph("", "", link, *words)
-                for ending in figure.pictures:
-                    file = f"{'../' * self.env.docname.count('/')}{figure.file(ending)}"
+                files = {
+                    ending: f"{'../' * self.env.docname.count('/')}{figure.file(ending)}" for ending in figure.pictures
+                }
+                small = f'<img class="thumbnail" src="{[*files.values()][0]}" alt="" loading="lazy" decoding="async">'
+                line = nodes.paragraph("", "", nodes.raw("", small, format="html"), link, *words)
+                for ending, file in files.items():
                     line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]
                 items += nodes.list_item("", line)
             if items.children:

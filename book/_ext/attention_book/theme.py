@@ -74,11 +74,11 @@ FIRST_FACES = {  # and an expression for what in a page's body needs them
     "katex/fonts/KaTeX_Main-Regular": "mord mathnormal",
     "katex/fonts/KaTeX_Math-Italic": "mord mathnormal",
 }
-SHEETS = ("styles/*.css", "basic.css", "mystnb*.css", "sphinx-design*.css")
+SHEETS = ("theme.css", "custom.css", "mystnb*.css", "sphinx-design*.css")
 # What every page has comes as one sheet: a page is seen when its last sheet is there, and of many some wait for others.
 JOINED = [
     *("basic", "styles/bootstrap", "styles/pydata-sphinx-theme", "icons", "pygments", "styles/sphinx-book-theme"),
-    *("togglebutton", "copybutton", "colours"),
+    *("copybutton", "colours"),
 ]
 UNUSED = ("**/*.map", "**/*webpack-macros.html", "locales/**/*", "styles/*.css")
 
@@ -138,30 +138,45 @@ def cut_fonts(app: Sphinx) -> None:
         write_subset(font, codes, Path(app.outdir) / "_static" / font.relative_to(STATIC))
 
 
-def cut_sheets(app: Sphinx) -> None:
-    """Take out of the style sheets of the theme and of extensions what names classes that no page and no script has."""
+def join_sheets(app: Sphinx) -> None:
+    """Write what every page has as one sheet, which the template `static/webpack-macros.html` loads."""
     static = Path(app.outdir) / "_static"
-    readers = (*Path(app.outdir).rglob("*.html"), *static.glob("*.js"), *static.glob("scripts/*.js"))
-    words = {word for path in readers for word in re.findall(r"[\w-]+", path.read_text(encoding="utf-8"))}
+    sheets = [static / f"{name}.css" for name in JOINED]
+    if all(sheet.is_file() for sheet in sheets):  # else no page was out of date, and the joined sheet is there
+        texts = [sheet.read_text(encoding="utf-8") for sheet in sheets]
+        (static / "theme.css").write_text("\n".join(texts), encoding="utf-8")
+
+
+def cut_sheets(app: Sphinx) -> None:
+    """Take out of style sheets comments but licences, and the classes and variables that nothing has or reads."""
+    static = Path(app.outdir) / "_static"
+    pages = "".join(path.read_text(encoding="utf-8") for path in Path(app.outdir).rglob("*.html"))
+    scripts = "".join(path.read_text(encoding="utf-8") for path in static.rglob("*.js"))
+    classes = set(re.findall(r"[\w-]+", " ".join([*re.findall(r'class="([^"]*)"', pages), scripts])))
+    sheets = {path: path.read_text(encoding="utf-8") for pattern in SHEETS for path in static.glob(pattern)}
+    others = "".join(path.read_text(encoding="utf-8") for path in static.rglob("*.css") if path not in sheets)
+    reads = functools.partial(re.findall, r"(--[\w-]+)(?!\s*:|[\w-])")
+    outside = set(reads(pages + scripts + others))
 
     def cut(rule: re.Match[str]) -> str:
         each = re.split(r",(?![^(]*\))", rule[1])  # a comma within brackets parts nothing
         named = {part: re.findall(r"\.([A-Za-z][\w-]*)", re.sub(r":not\([^)]*\)", "", part)) for part in each}
-        used = [part for part in each if words.issuperset(named[part])]
-        return f"{','.join(used)}{{{rule[2]}}}" if used else ""
+        used = [part for part in each if classes.issuperset(named[part])]
+        return f"{','.join(used)}{{{rule[2]}}}" if used and rule[2].strip() else ""
 
-    for sheet in (path for pattern in SHEETS for path in static.glob(pattern)):
-        # Comments stay as they are.
-        parts = re.split(r"(/\*.*?\*/)", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
-        parts[::2] = (re.sub(r"([^{}]+)\{([^{}]*)\}", cut, part) for part in parts[::2])
-        sheet.write_text("".join(parts), encoding="utf-8")
+    def cut_all(sheet: str, read: set[str]) -> str:
+        declared = r'(--[\w-]+)\s*:(?:[^;{}"]|"[^"]*")*(?:;|(?=\}))'
+        sheet = re.sub(declared, lambda one: one[0] if one[1] in read else "", sheet)
+        return re.sub(r"([^{}]+)\{([^{}]*)\}", cut, sheet)
 
-
-def join_sheets(app: Sphinx) -> None:
-    """Write what every page has as one sheet, which the template `static/webpack-macros.html` loads."""
-    static = Path(app.outdir) / "_static"
-    texts = [(static / f"{name}.css").read_text(encoding="utf-8") for name in JOINED]
-    (static / "theme.css").write_text("\n".join(texts), encoding="utf-8")
+    sheets = {path: re.sub(r"/\*(?!!).*?\*/|\s+", " ", text, flags=re.DOTALL) for path, text in sheets.items()}
+    before = None
+    while sheets != before:  # a variable may be read by another alone, which nothing reads
+        before = sheets
+        read = outside.union(*map(reads, sheets.values()))
+        sheets = {path: cut_all(text, read) for path, text in sheets.items()}
+    for path, text in sheets.items():
+        path.write_text(text, encoding="utf-8")
 
 
 def mark_of_static_files(app: Sphinx, config: Config) -> None:

@@ -1,6 +1,7 @@
 /* The bottleneck: what two networks wrote, one through a single vector and one with attention, and its weights. */
 
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
+import { useRef } from "preact/hooks";
 import { Fitting, Lettering, Picture, Ramp } from "../../kit/chart.tsx";
 import { weightColours } from "../../kit/colour.ts";
 import { Choice, Menu, Slider } from "../../kit/controls.tsx";
@@ -93,6 +94,7 @@ function View(props: Props) {
 function Small(props: Props) {
   const { state, data, write } = props;
   const { here, seen } = data;
+  const stage = useRef<HTMLDivElement>(null);
   const said = ({ step, rest }: Pick<State, "step" | "rest">, of = seen) =>
     rest || step === of.wanted.length ? sumUp(of, state.networks) : describeStep(of, step, state.networks).short;
   const sentences = state.cases
@@ -104,11 +106,11 @@ function Small(props: Props) {
   return (
     <>
       <Heading>One vector, or attention</Heading>
-      <Networks state={state} data={data} />
+      <Networks state={state} data={data} stage={stage} />
       <p class="bw-said">
         <ReservedHeight longest={[longest(sentences)]}>{said(state)}</ReservedHeight>
       </p>
-      <Moments {...props} />
+      <Moments {...props} stage={stage} />
       <div class="bw-controls">
         <Lengths state={state} here={here} onChoose={({ unit, length }) => write({ unit, length, rest: true })} />
       </div>
@@ -123,7 +125,7 @@ const momentsOf = ({ read, wanted }: Seen): number[] =>
 const longest = (texts: string[]): string => texts.reduce((most, one) => (one.length > most.length ? one : most));
 
 /** Reading, then writing, as it goes on in time. */
-function Moments({ state, data: { here, seen }, write }: Props) {
+function Moments({ state, data: { here, seen }, write, stage }: Props & { stage: RefObject<HTMLDivElement | null> }) {
   const say = (step: number) =>
     step > 0
       ? `${state.rest ? here.unit : "writes"} ${step} of ${seen.wanted.length}`
@@ -138,13 +140,14 @@ function Moments({ state, data: { here, seen }, write }: Props) {
       whole={state.rest}
       say={say}
       onMove={(step) => write({ step, rest: step === seen.wanted.length })}
+      stage={stage}
     />
   );
 }
 
-function Networks({ state, data }: Pick<Props, "state" | "data">) {
+function Networks({ state, data, stage }: Pick<Props, "state" | "data"> & { stage: RefObject<HTMLDivElement | null> }) {
   return (
-    <div class="bw-pair">
+    <div class="bw-pair" ref={stage}>
       <NetworkPanel state={state} data={data} network="plain">
         Every {data.here.unit} must pass through the same vector, at every step.
       </NetworkPanel>
@@ -157,6 +160,7 @@ function Networks({ state, data }: Pick<Props, "state" | "data">) {
 
 function Whole({ state, data, write }: Props) {
   const { here, seen, said } = data;
+  const stage = useRef<HTMLDivElement>(null);
   const choose = (one: Case) => write({ unit: one.unit, length: one.length, step: Math.min(state.step, stepsOf(one)) });
   const everyStep = momentsOf(seen).map((step) => bothIn(describeStep(seen, step, state.networks)));
   return (
@@ -168,8 +172,8 @@ function Whole({ state, data, write }: Props) {
           <Words>{state.note}</Words>
         </p>
       )}
-      <Networks state={state} data={data} />
-      <Moments state={state} data={data} write={write} />
+      <Networks state={state} data={data} stage={stage} />
+      <Moments state={state} data={data} write={write} stage={stage} />
       <Panel title={said.wanted}>
         <ReservedHeight longest={[longest(everyStep)]}>{bothIn(said)}</ReservedHeight>
       </Panel>

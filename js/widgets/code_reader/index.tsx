@@ -1,6 +1,7 @@
 /* The code reader: a small language model of Python that one may type to, look into, and take heads from. */
 
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { type Arc, arcsOf, boxesOf } from "../../kit/arcs.ts";
 import { BarTable, Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Slider, Toggle } from "../../kit/controls.tsx";
@@ -11,11 +12,10 @@ import { Panel, TextAlternative } from "../../kit/panel.tsx";
 import { count, minus, show } from "../../kit/text.ts";
 import { Part, Tour, useTour } from "../../kit/tour.tsx";
 import { defineWidget, Heading, useIds, useStateFor, type ViewProps, Words } from "../../kit/widget.tsx";
-import { type Arc, arcsFrom, curveBetween, strongestArcs } from "./arcs.ts";
 import { draw, encode, type Head, knobsTurned, likely, type Place, partsOf, read, textOf, theModel } from "./maths.ts";
 import "./style.css";
 import { cardsOf } from "./tour.ts";
-import { harder, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
+import { harder, LEAST, nameOf, nextText, sayHead, sayHeads, sayLikeliest } from "./words.ts";
 
 export * from "./maths.ts";
 export * from "./tour.ts";
@@ -128,6 +128,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
       <Part name="tokens">
         <Tokens {...props} point={point} />
       </Part>
+      {!tour.open && <About state={state} data={data} pointed={pointed} />}
       <div class="bw-pair">
         <Part name="next">
           <Next {...props} knobs={knobs} />
@@ -168,7 +169,7 @@ function View({ state, data, write }: ViewProps<State, Data>) {
         </Part>
       </div>
       <TextAlternative title={`Where head ${sayHead(head)} looks, in words`} lines={describeLooks(data)} />
-      {tour.open ?? <About state={state} data={data} pointed={pointed} />}
+      {tour.open}
     </Tour>
   );
 }
@@ -214,52 +215,25 @@ function Typing({ state, data: { names, model, tooLong }, write, act }: Props) {
 
 type Pointing = { point: (place: readonly [number, number] | null) => void };
 
-interface ArcsProps {
-  places: readonly Place[];
-  head: Head;
-  /** The chosen token. */
-  from: number;
-}
-
-/** Curves from the tokens that look to those looked at, over the text beside which this stands. */
-function Arcs({ places, head: [layer, head], from }: ArcsProps) {
-  const [area, width] = useWidth<HTMLDivElement>();
-  const [curves, draw] = useState<readonly (Arc & { path: string })[]>([]);
-  useLayoutEffect(() => {
-    const tokens = area.current!.parentElement!.querySelectorAll<HTMLElement>("[data-token]");
-    const looks = (place: number) => places[place]!.weights[layer - 1]![head - 1]!;
-    const others = strongestArcs(places.length, looks).filter((arc) => arc.from !== from);
-    const arcs = [...others, ...arcsFrom(from, looks(from))];
-    draw(arcs.map((arc) => ({ ...arc, path: curveBetween(tokens[arc.from]!, tokens[arc.to]!) })));
-  }, [places, layer, head, from, width]);
-  return (
-    <div ref={area} class="cr-arcs">
-      <svg aria-hidden="true">
-        {curves.map(({ path, to, weight, ...arc }) => (
-          <path
-            key={`${arc.from} ${to}`}
-            class={arc.from === from ? "cr-chosen" : ""}
-            d={path}
-            style={{ strokeWidth: 1 + 3 * weight, strokeOpacity: 0.3 + 0.6 * weight }}
-          />
-        ))}
-      </svg>
-    </div>
-  );
-}
+const ROOM = 28; // the height of an arc; the style sheet leaves some more above each line
 
 /** The text as tokens, each in the colour of the weight with which the chosen head looks at it from the chosen one. */
 function Tokens({ state, data, write, point }: Props & Pointing) {
-  const { names, now, at, looks } = data;
+  const { names, at, looks } = data;
   const weights = looks(at);
   const name = sayHead(state.head);
+  const [figure, width] = useWidth<HTMLDivElement>();
+  const [arcs, draw] = useState<readonly Arc[]>([]);
+  useLayoutEffect(() => {
+    draw(arcsOf(at, weights, boxesOf(figure.current!, "[data-token]"), ROOM, LEAST));
+  }, [data.now, weights, width]);
   return (
-    <div class="cr-text">
+    <div ref={figure} class="cr-text">
       <p class="cr-title">
         <b>What it reads: tokens</b>{" "}
         <span class="bw-quiet">
-          The stronger the colour (<Ramp />) and the blue arc, the more head {name} looks there from the chosen token.
-          Grey arcs: where each other token looks most, if not at (start). Choose a token with a tap or the arrow keys.
+          The stronger the colour (<Ramp />) and the arc, the more head {name} looks there from the chosen token. Choose
+          another with a tap or the arrow keys.
         </span>
       </p>
       <RovingRow label="Tokens" kind="cr-tokens" stop={at} presses>
@@ -279,7 +253,7 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
               data-token={i}
               data-weight={weight}
               onClick={() => write({ token: i })}
-              onPointerEnter={() => point(weight === undefined ? null : [at, i])}
+              onPointerMove={() => point(weight === undefined ? null : [at, i])}
               onPointerLeave={() => point(null)}
             >
               {token}
@@ -288,7 +262,11 @@ function Tokens({ state, data, write, point }: Props & Pointing) {
           return token.startsWith("⏎") ? [<br key={`line ${i}`} />, button] : button;
         })}
       </RovingRow>
-      <Arcs places={now} head={state.head} from={at} />
+      <svg class="cr-arcs" aria-hidden="true">
+        {arcs.map(({ to, weight, path }) => (
+          <path key={to} d={path} style={{ strokeWidth: 1 + 6 * weight, strokeOpacity: 0.3 + 0.6 * weight }} />
+        ))}
+      </svg>
     </div>
   );
 }
@@ -605,18 +583,15 @@ function About({ state, data, pointed }: AboutProps) {
     now === plain
       ? `Next: ${sayLikeliest(model, now[at]!)}`
       : `Next, without ${sayHeads(state.heads_off)}: ${sayLikeliest(model, now[at]!)}; with all heads: ${sayLikeliest(model, plain[at]!)}`;
-  if (pointed && pointed[0] < names.length && pointed[1] <= pointed[0]) {
-    const [row, column] = pointed;
-    return (
-      <Panel
-        title={`From “${names[row]}” (token ${row}), head ${name} looks at “${names[column]}” (token ${column}) with ${show(looks(row)[column]!)}.`}
-      >
-        {result}
-      </Panel>
-    );
-  }
+  const isIn = pointed && pointed[0] < names.length && pointed[1] <= pointed[0];
+  const [row, column] = isIn ? pointed : [at, at && argmax(looks(at).subarray(1)) + 1];
+  const [weights, start] = [looks(row), names[0]];
+  const more =
+    weights[0]! > weights[column]! ? `; ${start}, which only begins the text, gets ${show(weights[0]!)}` : "";
   return (
-    <Panel title={`Chosen: “${names[at]}”, token ${at}. Head ${name} looks most at “${names[argmax(looks(at))]}”.`}>
+    <Panel
+      title={`From “${names[row]}” (token ${row}), head ${name} looks at “${names[column]}” (token ${column}) with ${show(weights[column]!)}${more}.`}
+    >
       {result}
     </Panel>
   );

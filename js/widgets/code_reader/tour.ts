@@ -3,10 +3,9 @@
 import { argmax, sum } from "../../kit/maths.ts";
 import { count, show } from "../../kit/text.ts";
 import type { Card } from "../../kit/tour.tsx";
-import { arcsFrom } from "./arcs.ts";
 import type { Data, State } from "./index.tsx";
 import { likely, type Model } from "./maths.ts";
-import { nextText, sayHead, sayHeads, sayLikeliest, visible } from "./words.ts";
+import { LEAST, nextText, sayHead, sayHeads, sayLikeliest, visible } from "./words.ts";
 
 /** How many numbers the model consists of. */
 export function numbersOf({ embedding, layers, lastNorm }: Model): number {
@@ -25,7 +24,7 @@ export function cardsOf(state: State, data: Data): Card[] {
   const place = argmax(weights);
   const layers = model.layers.length;
   const jobs = state.jobs.filter((job) => sayHead(job.head) === name);
-  const arcs = arcsFrom(at, weights);
+  const arcs = weights.filter((weight) => weight >= LEAST);
   const next = likely(model, now.at(-1)!);
   const heads = new Set(state.jobs.map((job) => sayHead(job.head)));
   const says = (one: number) => `“${names[one]}”`;
@@ -64,7 +63,7 @@ export function cardsOf(state: State, data: Data): Card[] {
     {
       part: "tokens",
       title: "The same on the text",
-      text: `Colours and blue arcs are these weights: ${count(arcs.length, "arc")} from the chosen token. Grey arcs lead from other tokens to where they look most.`,
+      text: `Colours and arcs are these weights: ${count(arcs.length, "arc")} from the chosen token, for all of ${LEAST} and more.`,
     },
     {
       part: "map",

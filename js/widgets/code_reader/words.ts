@@ -4,7 +4,7 @@ import { argmax } from "../../kit/maths.ts";
 import { show } from "../../kit/text.ts";
 import { BEGIN, type Head, isText, likely, type Model, type Place, textOf } from "./maths.ts";
 
-export const START = "(start)";
+export const LEAST = 0.05; // a weight below this has no arc
 
 /** A text for the eye: spaces, line breaks and what has no shape of its own can be seen. */
 export const visible = (text: string): string =>
@@ -17,7 +17,7 @@ export const visible = (text: string): string =>
 
 /** A token for the eye; where it is only a part of a character, its bytes. */
 export function nameOf(id: number, model: Model): string {
-  if (id === BEGIN) return START;
+  if (id === BEGIN) return "(start)";
   const bytes = [...model.contents[id]!].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0"));
   return visible(textOf(id, model) ?? `<${bytes.join(" ")}>`);
 }

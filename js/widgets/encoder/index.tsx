@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, TargetedKeyboardEvent } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Arc, arcsOf, boxesOf } from "../../kit/arcs.ts";
 import { Picture, Ramp, useWidth } from "../../kit/chart.tsx";
 import { weightColours, weightStyle } from "../../kit/colour.ts";
 import { Button, Choice, Menu, Toggle } from "../../kit/controls.tsx";
@@ -11,7 +12,6 @@ import { range, withPlace } from "../../kit/maths.ts";
 import { Panel, ReservedHeight, TextAlternative } from "../../kit/panel.tsx";
 import { isFaint, quoted } from "../../kit/text.ts";
 import { defineWidget, Heading, useIds, type ViewProps, Words } from "../../kit/widget.tsx";
-import { type Arc, arcsOf, type Box, roomAbove } from "./arcs.ts";
 import { between, betweenOf, nameOfHead, type Reading, recorded, type Sentence, spell } from "./maths.ts";
 import { known, listen, open, senseWords, status, type Wish, want } from "./model.ts";
 import type { Head } from "./network.ts";
@@ -387,6 +387,12 @@ interface PicturingProps {
   onHide?: (word: number) => void;
 }
 
+const LEAST = 0.02; // a weight below this has no arc
+
+/** The height of arcs over a line of words, in a figure of some width: over the first line there is more room. */
+const roomAbove = (first: boolean, width: number, small: boolean): number =>
+  first ? Math.min(small ? 60 : 78, (small ? 24 : 34) + width * 0.06) : small ? 26 : 40;
+
 /** The words of a sentence, each above the weight that it gets, under arcs from the word that looks. */
 function Picturing({ read, head, off, small = false, onWord, onHide }: PicturingProps) {
   const { now, word, hidden, busy } = read;
@@ -396,17 +402,10 @@ function Picturing({ read, head, off, small = false, onWord, onHide }: Picturing
   const [first, setFirst] = useState(true); // whether the word that looks stands on the first line
   const key = JSON.stringify([now.pieces, word, weights]);
   useLayoutEffect(() => {
-    const boxes = [...figure.current!.querySelectorAll<HTMLElement>("[data-word]")].map(
-      (element): Box => ({
-        left: element.offsetLeft,
-        top: element.offsetTop,
-        width: element.offsetWidth,
-        height: element.offsetHeight,
-      }),
-    );
+    const boxes = boxesOf(figure.current!, "[data-word]");
     const onFirst = boxes[word]!.top === boxes[0]!.top;
     setFirst(onFirst);
-    draw(arcsOf(word, weights, boxes, roomAbove(onFirst, width ?? 0, small)));
+    draw(arcsOf(word, weights, boxes, roomAbove(onFirst, width ?? 0, small), LEAST));
   }, [key, width, first, onWord !== undefined]);
   const name = nameOfHead(head);
   const gone = isOff(off, head);
