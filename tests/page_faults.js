@@ -70,6 +70,12 @@ function overflow() {
   return [...page, ...out.map((x) => `reaches to ${right(x)} of ${screen}: ${name(x)}`)];
 }
 
+/* A table of two or three columns fits any screen. */
+function wideTables() {
+  const few = all("table.table:not(:has(tr > :nth-child(4)))");
+  return few.filter((x) => x.offsetWidth > x.parentElement.clientWidth + 1).map((x) => `scrolls: ${name(x)}`);
+}
+
 /* What is far from sight is measured when a reader comes near: so come near. */
 async function unreachableScrollers() {
   const stops = "a[href], button, input, select, summary, [tabindex='0']";

@@ -39,6 +39,11 @@ def overflow(page):
     return ask(page, "overflow")
 
 
+def wide_tables(page):
+    """List tables of few columns of which not all is in sight."""
+    return ask(page, "wideTables")
+
+
 def unreachable_scrollers(page):
     """List boxes that scroll sideways but that a keyboard cannot reach."""
     return ask(page, "unreachableScrollers")

@@ -359,6 +359,7 @@ def faults_on_paper(page):
 # How a page may be shown, and what is looked for then, of which pages. (A change of the width takes longest.)
 DRESSES = [
     (NARROW, {"every": [page_faults.overflow, page_faults.loose_marks, page_faults.unreachable_scrollers]}),
+    (NARROW, {"every": [page_faults.wide_tables]}),
     ({**NARROW, "theme": "dark"}, {"dress": [page_faults.contrast]}),
     ({"forced_colors": "active"}, {"widget": [page_faults.contrast]}),
     ({}, {"dress": [page_faults.motion, page_faults.contrast], "widget": [overflow_of_large_letters]}),
@@ -590,6 +591,7 @@ WRONG = [
     ("raw_markup", '<p>Small: <span class="katex" style="font-size: 60%">x</span></p>'),
     ("loose_marks", f'<p style="width: 1px; line-break: anywhere">{FORMULA}.</p>'),
     ("overflow", '<div style="width: 3000px">wide</div>'),
+    ("wide_tables", '<div style="overflow: auto"><table class="table" style="width: 3000px"><td>wide</table></div>'),
     ("unreachable_scrollers", '<div style="overflow-x: auto"><div style="width: 3000px">wide</div></div>'),
     ("headings", "<h5>Two levels down</h5>"),
     ("images", '<img src="../_static/favicon.svg" alt="favicon.svg">'),
