@@ -190,11 +190,17 @@ function View(props: Props) {
   return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
 }
 
-const SMALL = ["typing", "reading", "writing"];
+/** The parts of the tour that the small form has, and what stands for another one there. */
+const SMALL: Record<string, string> = { typing: "typing", reading: "reading", writing: "writing", heads: "reading" };
 
 function Small(props: Props) {
   const { state, data, write } = props;
-  const tour = useTour(() => cardsOf(state, data, openMatrix(state, data)).filter(({ part }) => SMALL.includes(part)));
+  const tour = useTour(() =>
+    cardsOf(state, data, openMatrix(state, data)).flatMap((card) => {
+      const part = SMALL[card.part];
+      return part ? [{ ...card, part }] : [];
+    }),
+  );
   return (
     <Tour value={tour.lit}>
       <Heading beside={tour.button}>A trained Transformer, here in the page</Heading>
