@@ -63,7 +63,7 @@ export function cardsOf(state: State, data: Data, open: { name: string; sheet: S
     {
       part: "kinds",
       title: "Where a layer looks",
-      text: "Three attentions: English looks at English, Italian at the Italian before it, and, in between the halves, Italian at English. That one is called cross-attention.",
+      text: "Three attentions: English looks at English, Italian at the Italian so far, and, in between the halves, Italian at English. That one is called cross-attention.",
     },
     {
       part: "reading",
