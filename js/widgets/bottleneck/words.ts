@@ -20,7 +20,7 @@ export function describeStep(seen: Seen, step: number, names: Names) {
     wanted: `Step ${step} of ${seen.wanted.length}: the ${seen.unit} to write is ${seen.wanted[i]}.`,
     plain: verdict(names.plain, seen.plain),
     attentive: `${verdict(names.attentive, seen.attentive)} It looks most at ${seen.unit} ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
-    short: `${capital(names.plain)} writes “${seen.plain.wrote[i]}”. ${capital(names.attentive)} looks most at “${seen.read[j]}” and writes “${seen.attentive.wrote[i]}”. Right is “${seen.wanted[i]}”.`,
+    short: `${capital(names.plain)} writes “${seen.plain.wrote[i]}”. ${capital(names.attentive)} looks most at “${seen.read[j]}” and writes “${seen.attentive.wrote[i]}”.`,
   };
 }
 
@@ -35,7 +35,7 @@ function describeReading({ read, unit }: Seen, taken: number, names: Names) {
     plain: `${capital(names.plain)}: the same vector takes in every ${unit}.${full}`,
     attentive: `${capital(names.attentive)}: a vector for each ${unit} is kept.`,
     short: taken
-      ? `${capital(names.plain)} takes in “${read[taken - 1]}”${full && `, and now has to hold all ${read.length}`}. ${capital(names.attentive)} keeps a vector for each ${unit}.`
+      ? `${capital(names.plain)} takes in “${read[taken - 1]}”${full && `, all ${read.length} by now`}. ${capital(names.attentive)} keeps a vector for each ${unit}.`
       : wanted,
   };
 }
