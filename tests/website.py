@@ -203,7 +203,7 @@ def pages(browser):
 def await_widget(page):
     """Ask for the widget of a page, where it has to be asked for, and wait until it is there."""
     if (later := page.locator(".attention-widget-later:enabled")).count():
-        later.click()
+        later.first.click()
     page.evaluate("dispatchEvent(new Event('mount-widgets'))")  # without waiting for a sign of a reader
     page.wait_for_selector("[data-widget][data-mounted=yes]")
 

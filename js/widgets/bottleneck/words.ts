@@ -20,7 +20,7 @@ export function describeStep(seen: Seen, step: number, names: Names) {
     wanted: `Step ${step} of ${seen.wanted.length}: the ${seen.unit} to write is ${seen.wanted[i]}.`,
     plain: verdict(names.plain, seen.plain),
     attentive: `${verdict(names.attentive, seen.attentive)} It looks most at ${seen.unit} ${j + 1}, ${seen.read[j]}, with weight ${show(row[j]!)}.`,
-    short: `To write: ${seen.wanted[i]}. ${capital(names.plain)} writes ${seen.plain.wrote[i]}, ${names.attentive} ${seen.attentive.wrote[i]}.`,
+    short: `${capital(names.plain)} writes “${seen.plain.wrote[i]}”. ${capital(names.attentive)} looks most at “${seen.read[j]}” and writes “${seen.attentive.wrote[i]}”.`,
   };
 }
 
@@ -34,7 +34,9 @@ function describeReading({ read, unit }: Seen, taken: number, names: Names) {
     wanted,
     plain: `${capital(names.plain)}: the same vector takes in every ${unit}.${full}`,
     attentive: `${capital(names.attentive)}: a vector for each ${unit} is kept.`,
-    short: wanted,
+    short: taken
+      ? `${capital(names.plain)} takes in “${read[taken - 1]}”${full && `, all ${read.length} by now`}. ${capital(names.attentive)} keeps a vector for each ${unit}.`
+      : wanted,
   };
 }
 

@@ -190,11 +190,17 @@ function View(props: Props) {
   return props.state.compact ? <Small {...props} /> : <Whole {...props} />;
 }
 
-const SMALL = ["typing", "reading", "writing"];
+/** The parts of the tour that the small form has, and what stands for another one there. */
+const SMALL: Record<string, string> = { typing: "typing", reading: "reading", writing: "writing", heads: "reading" };
 
 function Small(props: Props) {
   const { state, data, write } = props;
-  const tour = useTour(() => cardsOf(state, data, openMatrix(state, data)).filter(({ part }) => SMALL.includes(part)));
+  const tour = useTour(() =>
+    cardsOf(state, data, openMatrix(state, data)).flatMap((card) => {
+      const part = SMALL[card.part];
+      return part ? [{ ...card, part }] : [];
+    }),
+  );
   return (
     <Tour value={tour.lit}>
       <Heading beside={tour.button}>A trained Transformer, here in the page</Heading>
@@ -212,6 +218,7 @@ function Small(props: Props) {
       <Part name="writing">
         <Writing {...props} />
       </Part>
+      <Offered {...props} />
       <p class="bw-unseen" role="status">
         {sumUp(data)}
       </p>
@@ -236,6 +243,7 @@ function Whole(props: Props) {
       )}
       <Part name="typing">
         <Typing {...props} />
+        <Offered {...props} />
       </Part>
       <Part name="reading">
         <Reading {...props} />
@@ -275,10 +283,6 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
   const said = (text: string): Partial<State> =>
     troubleIn(text, machine) ? { text } : { text, sentence: text, rest: true };
 
-  function take({ label: _, ...example }: Example) {
-    write({ ...example, text: example.sentence, rest: true });
-  }
-
   return (
     <div>
       <label class="bw-label" for={id("text")}>
@@ -297,17 +301,6 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
         value={state.text}
         onInput={(event) => write(said(event.currentTarget.value))}
       />
-      <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
-        {state.examples.map((example) => (
-          <Button
-            key={example.label}
-            name={`example-${example.label.replaceAll(" ", "-")}`}
-            onClick={() => take(example)}
-          >
-            {example.label}
-          </Button>
-        ))}
-      </div>
       <div id={id("said")} class={`tr-said${trouble ? " bw-trouble" : ""}`} role="status">
         {trouble === null && <p>{aboutSentence(parsed)}</p>}
         {trouble?.kind === "empty" && <p>Type some words. Until then the last sentence stays.</p>}
@@ -345,6 +338,29 @@ function Typing({ state, data: { machine, parsed }, write }: Props) {
             <p>Until then the last sentence stays: “{state.sentence}”.</p>
           </>
         )}
+      </div>
+    </div>
+  );
+}
+
+/** Sentences to begin with, and all words. */
+function Offered({ state, data: { machine }, write }: Props) {
+  function take({ label: _, ...example }: Example) {
+    write({ ...example, text: example.sentence, rest: true });
+  }
+
+  return (
+    <div>
+      <div class="bw-wrap bw-chips" role="group" aria-label="Examples">
+        {state.examples.map((example) => (
+          <Button
+            key={example.label}
+            name={`example-${example.label.replaceAll(" ", "-")}`}
+            onClick={() => take(example)}
+          >
+            {example.label}
+          </Button>
+        ))}
       </div>
       <Folded title={`All ${machine.english.length - 1} words that it knows`}>
         <p class="tr-known">

@@ -5,7 +5,7 @@ import { count, quoted, show } from "../../kit/text.ts";
 import type { Card } from "../../kit/tour.tsx";
 import type { Data, State } from "./index.tsx";
 import { END, type Machine, rowOf, type Sheet, weightsOf } from "./machine.ts";
-import { columnsOf, END_NAME, KINDS, rowsOf, spell } from "./words.ts";
+import { columnsOf, END_NAME, rowsOf } from "./words.ts";
 
 const numbersIn = (sheets: Iterable<Sheet>): number => sum([...sheets].map(({ data }) => data.length));
 const wordOf = (machine: Machine, id: number): string => (id === END ? END_NAME : machine.italian[id]!);
@@ -28,61 +28,67 @@ export function cardsOf(state: State, data: Data, open: { name: string; sheet: S
   const row = Math.min(step, rows.length) - 1;
   const map = rowOf(weightsOf(trace, [kind, layer], Math.min(state.head, num_heads), num_heads), row);
   const largest = argmax(open.sheet.data.map(Math.abs));
-  const text = spell(written.ids, machine);
 
   return [
     {
       part: "typing",
-      title: "A sentence goes in",
-      text: `The machine reads “${words.join(" ")}”, ${count(words.length, "word")}, and writes “${text || "nothing"}”. It consists of ${numbersIn(machine.parameters.values()).toLocaleString("en")} numbers that training found. Type another sentence, and it is translated here in the page.`,
-    },
-    {
-      part: "reading",
-      title: "Words become vectors",
-      text: `Each word is replaced by ${d_model} numbers. The encoder, ${count(encoder_layers, "layer")}, lets the words look at each other, so that every vector comes to know its sentence.`,
+      title: "From outside",
+      text: `${count(words.length, "English word")} ${words.length === 1 ? "goes" : "go"} in. In between stand ${numbersIn(machine.parameters.values()).toLocaleString("en")} numbers that training found.`,
     },
     {
       part: "writing",
-      title: "One word after the other",
-      text: `The decoder, ${count(decoder_layers, "layer")}, writes ${count(written.ids.length, "word")}, the last of which may say that it is done. Chosen is word ${step}, “${word}”; ${before.length ? `it was written after ${quoted(before.slice(-3))}` : "nothing stood before it"}. Press Play to see them come.`,
+      title: "What comes out",
+      text: `Italian, one word at a time, ${count(written.ids.length, "step")} in all. Step ${step} writes “${word}”, ${before.length ? `after ${quoted(before.slice(-2))}` : "with nothing before it"}. Play shows them come.`,
     },
     {
       part: "candidates",
       title: "A probability for every word",
-      text: `At word ${step} each of ${machine.italian.length} Italian entries gets a probability: “${wordOf(machine, first)}” ${show(now[first]!)}, then “${wordOf(machine, second)}” ${show(now[second]!)}. The likeliest is written and read again for the next word.`,
+      text: `At step ${step}, each of ${machine.italian.length} Italian entries gets one: “${wordOf(machine, first)}” ${show(now[first]!)}, then “${wordOf(machine, second)}” ${show(now[second]!)}. The likeliest is written, and read again.`,
     },
     {
       part: "reading",
-      title: "Where it looks",
-      text: `To write “${word}” it looks back at what it read, most at ${most(looks[0]!)}. The colours of the words are these weights, the mean of all heads.`,
+      title: "One half reads",
+      text: `The encoder makes ${d_model} numbers of each word, from “${words[0]}” to “${words.at(-1)}”. It reads all at once, so that each vector comes to know its sentence: the memory.`,
+    },
+    {
+      part: "writing",
+      title: "The other half writes",
+      text: `To write “${word}”, the decoder reads ${before.length ? `what it has written, ${quoted(before.slice(-2))},` : "a sign to begin"} and looks into the memory.`,
     },
     {
       part: "kinds",
-      title: "Three attentions",
-      text: KINDS.map(({ text, about }) => `${text[0]!.toUpperCase()}${text.slice(1)}: ${about}`).join(" "),
+      title: "Each half is a stack of layers",
+      text: `The encoder has ${count(encoder_layers, "layer")}, the decoder ${decoder_layers}. In a layer, words first look at others, then each computes on its own.`,
+    },
+    {
+      part: "kinds",
+      title: "Where a layer looks",
+      text: "Three attentions: English looks at English, Italian at the Italian so far, and, in between the halves, Italian at English. That one is called cross-attention.",
+    },
+    {
+      part: "reading",
+      title: "One cross-attention",
+      text: `The colours are its weights, the mean of all heads. To write “${word}”, it looks most at ${most(looks[0]!)}.`,
     },
     {
       part: "heads",
       title: "Several heads",
-      text: `Each attention has ${num_heads} heads of ${d_model / num_heads} features, and each looks in its own way. At “${word}”, ${looks
-        .slice(1)
-        .map((weights, h) => `head ${h + 1} looks most at ${most(weights)}`)
-        .join(", ")}.`,
+      text: `It has ${num_heads} heads, with ${d_model / num_heads} features each. At “${word}” they look most at ${looks.slice(1).map(most).join(", ")}.`,
     },
     {
       part: "map",
-      title: "All weights of one attention",
-      text: `A row looks, a column is looked at. The row “${rows[row]}” sums to ${show(sum([...map]))}; its largest weight, ${show(map[argmax(map)]!)}, is at “${columnsOf(kind, axes)[argmax(map)]}”. Tap a place and this edge is masked.`,
-    },
-    {
-      part: "operations",
-      title: "An operation",
-      text: `Take a head away, swap keys and values, shift the mask: what the machine then writes stands beside what it writes unchanged. ${done.length ? `Done so far: ${done.map(({ text }) => text).join("; ")}.` : "Nothing is done to it yet."}`,
+      title: "All weights of the one that is open",
+      text: `A row looks, a column is looked at. The row “${rows[row]}” sums to ${show(sum([...map]))}; its largest weight, ${show(map[argmax(map)]!)}, is at “${columnsOf(kind, axes)[argmax(map)]}”.`,
     },
     {
       part: "matrix",
       title: "Down to a single number",
-      text: `Every matrix of the computation can be opened. ${open.name} has ${open.sheet.rows} rows and ${open.sheet.columns} columns; its largest number by size is ${show(open.sheet.data[largest]!)}. Change one, and all that follows from it is computed again.`,
+      text: `Every matrix opens. ${open.name} has ${open.sheet.rows} rows and ${open.sheet.columns} columns; its largest number by size is ${show(open.sheet.data[largest]!)}.`,
+    },
+    {
+      part: "operations",
+      title: "Your turn to operate",
+      text: `Take a head away, or swap keys and values: the new Italian stands beside the old. ${done.length ? `Done so far: ${done.length}.` : "Nothing is done to it yet."}`,
     },
   ];
 }
