@@ -1,4 +1,4 @@
-"""The page of figures: each small, with its number, its caption, its place in the book, and its SVG and PNG to take away.
+"""The page of figures: each small, with its number, caption and place in the book, and its SVG and PNG to take away.
 
     ```{figures}
     ```
@@ -71,7 +71,9 @@ class FiguresDirective(SphinxDirective):
                 files = {
                     ending: f"{'../' * self.env.docname.count('/')}{figure.file(ending)}" for ending in figure.pictures
                 }
-                small = f'<img class="thumbnail" src="{[*files.values()][0]}" alt="" loading="lazy" decoding="async">'
+                small = (
+                    f'<img class="thumbnail" src="{next(iter(files.values()))}" alt="" loading="lazy" decoding="async">'
+                )
                 line = nodes.paragraph("", "", nodes.raw("", small, format="html"), link, *words)
                 for ending, file in files.items():
                     line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]
