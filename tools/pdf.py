@@ -49,7 +49,7 @@ article { break-before: page; padding: 0 !important; line-height: 1.5 !important
 header.book-title { padding-top: 30%; text-align: center; }
 nav.book-contents { break-before: page; font-family: var(--book-sans); font-size: 0.9rem; }
 /* Letters that rise above their line at the top of a page count for two pages, and a bookmark would say them twice. */
-nav.book-contents h1 { line-height: 1.6; }
+:is(header.book-title, nav.book-contents) h1 { font-family: var(--book-text); font-weight: 400; line-height: 1.6; }
 nav.book-contents > ul { columns: 2; padding: 0; }
 nav.book-contents ul { list-style: none; padding-left: 1.2rem; margin: 0.1rem 0; }
 nav.book-contents > ul > li { margin-top: 0.5rem; font-weight: 600; }

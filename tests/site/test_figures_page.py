@@ -25,6 +25,11 @@ def test_every_figure_is_listed_as_it_stands_under_it(site):
     words = [re.sub("( SVG)? PNG$", "", line) for line in said]
     assert words == [caption.get_text().translate(STRAIGHT) for caption, _ in captions]
     assert [item.a["href"] for item in listed] == [place for _, place in captions]
+    drawn = [
+        link["href"].removesuffix(".png")
+        for link in soup_of(site / "book" / "figures.html").select("article a[href$='.png']")
+    ]
+    assert [item.img["src"].removesuffix(".webp") for item in listed] == drawn, "each beside its picture"
 
 
 @pytest.mark.parametrize(("ending", "kind", "bytes_of"), [

@@ -238,7 +238,7 @@ def test_a_folded_section_opens_by_a_tap_a_key_and_a_link_and_is_open_on_the_way
 
 
 def test_on_the_way_back_a_page_stands_where_it_stood(browser, address):
-    """What lies above is not laid out when it comes. The time is the browser's: a clock of one's own forgets the way."""
+    """What lies above is not laid out when it comes. The clock is the browser's: no other knows the way to a page."""
     page = browser.new_page(viewport={"width": 1366, "height": 768})
     page.goto(f"{address}/{CHAPTER}.html")
     short_way(page).click()

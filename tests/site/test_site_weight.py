@@ -84,7 +84,7 @@ def test_the_site_holds_nothing_for_developers_only_and_of_style_sheets_what_pag
     assert not list((site / "_static").rglob("*.map"))
     assert not (site / "_static" / "vendor").exists()
     sheet, own = ((site / "_static" / f"{name}.css").read_text(encoding="utf-8") for name in ("theme", "custom"))
-    assert ".ratio-16x9" not in sheet and ".nboutput" not in sheet and ".text-muted{" not in sheet
+    assert ".ratio-16x9" not in sheet and ".nboutput" not in sheet and "div.topic" not in sheet
     assert "/*!" in sheet and not re.search(r"/\*(?!!)", sheet + own), "of comments the licences alone"
     assert "--bs-gray-900" not in sheet, "nothing reads it, and no other variable reads it but --bs-gray-dark"
     assert all(

@@ -1,4 +1,4 @@
-"""The page of figures: each small, with its number, its caption, its place in the book, and its SVG and PNG to take away.
+"""The page of figures: each small, with its number, caption and place in the book, and its SVG and PNG to take away.
 
     ```{figures}
     ```
@@ -18,14 +18,15 @@ from docutils import nodes
 from nbformat import NotebookNode
 from PIL import Image
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from .figures import SENTENCE_END, caption
+from .figures import EMPHASIS, SENTENCE_END, caption
 from .levels import number_of
 from .notebooks import read_chapters, read_notebook, title_of
 
 FOLDER = "figures"
-SMALL = (480, 300)  # pixels of a thumbnail, at most
+SMALL = (400, 250)  # pixels of a thumbnail, at most
 
 
 class Figure(NamedTuple):
@@ -54,6 +55,21 @@ def figures_in(page: str, notebook: NotebookNode) -> Iterator[Figure]:
         yield Figure(f"{number_of(page)}.{place}", description, pictures)
 
 
+def small(env: BuildEnvironment, figure: Figure) -> str:
+    """Write a figure small, as a WebP of its own, and return its element: it is loaded when a reader is near it."""
+    file = Path(figure.file("webp"))
+    target = Path(env.app.outdir) / file
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(io.BytesIO(figure.pictures["png"])) as picture:
+        shown = picture.convert("RGB")
+    shown.thumbnail(SMALL)
+    shown.save(target, quality=70, method=6)
+    source = f"{'../' * env.docname.count('/')}{file.as_posix()}"
+    words = html.escape(EMPHASIS.sub(r"\1", SENTENCE_END.split(figure.description.strip())[0]))
+    size = f'width="{shown.width}" height="{shown.height}" loading="lazy" decoding="async"'
+    return f'<img class="thumbnail" src="{source}" alt="{words}" {size}>'
+
+
 class FiguresDirective(SphinxDirective):
     """List the figures of all notebooks."""
 
@@ -68,12 +84,9 @@ class FiguresDirective(SphinxDirective):
                 name, *words = caption(figure.number, figure.description).children
                 place = f"{uri(self.env.docname, page)}#figure-{figure.number.replace('.', '-')}"
                 link = nodes.reference("", "", name, refuri=place, internal=True)
-                files = {
-                    ending: f"{'../' * self.env.docname.count('/')}{figure.file(ending)}" for ending in figure.pictures
-                }
-                small = f'<img class="thumbnail" src="{[*files.values()][0]}" alt="" loading="lazy" decoding="async">'
-                line = nodes.paragraph("", "", nodes.raw("", small, format="html"), link, *words)
-                for ending, file in files.items():
+                line = nodes.paragraph("", "", nodes.raw("", small(self.env, figure), format="html"), link, *words)
+                for ending in figure.pictures:
+                    file = f"{'../' * self.env.docname.count('/')}{figure.file(ending)}"
                     line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]
                 items += nodes.list_item("", line)
             if items.children:
@@ -86,7 +99,7 @@ class FiguresDirective(SphinxDirective):
 def thumbnail(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-    """Set a figure small, as a WebP of its own, which is loaded when a reader is near it."""
+    """Set a figure small."""
     env = inliner.document.settings.env
     page, place = text.split()
     path = Path(env.doc2path(page))
@@ -94,18 +107,7 @@ def thumbnail(
     figures = list(figures_in(page, read_notebook(path)))
     if not 1 <= int(place) <= len(figures):
         return [], [inliner.reporter.warning(f"{path.name} has {len(figures)} figures, not {place}", line=lineno)]
-    figure = figures[int(place) - 1]
-    file = Path(figure.file("webp"))
-    target = Path(env.app.outdir) / file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with Image.open(io.BytesIO(figure.pictures["png"])) as picture:
-        small = picture.convert("RGB")
-    small.thumbnail(SMALL)
-    small.save(target, quality=80, method=6)
-    source = f"{'../' * env.docname.count('/')}{file.as_posix()}"
-    words = html.escape(SENTENCE_END.split(figure.description.strip())[0])
-    size = f'width="{small.width}" height="{small.height}" loading="lazy" decoding="async"'
-    return [nodes.raw("", f'<img class="thumbnail" src="{source}" alt="{words}" {size}>', format="html")], []
+    return [nodes.raw("", small(env, figures[int(place) - 1]), format="html")], []
 
 
 def write_files(app: Sphinx) -> None:
