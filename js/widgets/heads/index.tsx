@@ -102,11 +102,6 @@ function View({ state, data, write }: Props) {
           ))}
         </Choosing>
       )}
-      <p class="bw-quiet hds-hint">
-        {now.queries.length > 1 && `Choose ${now.positions ? "a word" : "a query"}. `}
-        The arcs show where “{labels.queries[query]}” looks. The wider and stronger an arc, the more weight.
-        {layout?.mean && " “mean” is the average of the heads."}
-      </p>
       <div
         ref={figure}
         class={`hds-figure ${layout?.turned ? "hds-turned" : "hds-flat"}${layout?.dense ? " hds-dense" : ""}`}
@@ -117,6 +112,11 @@ function View({ state, data, write }: Props) {
       >
         {layout && <Sentence data={data} layout={layout} asking={asking} buttons={buttons} />}
       </div>
+      <p class="bw-quiet hds-hint">
+        {now.queries.length > 1 && `Choose ${now.positions ? "a word" : "a query"}. `}
+        The arcs show where “{labels.queries[query]}” looks. The wider and stronger an arc, the more weight.
+        {layout?.mean && " “mean” is the average of the heads."}
+      </p>
       <Told data={data} query={query} />
       {width !== null && <Maps data={data} query={query} width={width} onPick={pick} />}
       <TextAlternative title="All weights in words" lines={told} />
