@@ -146,7 +146,8 @@ MAIN = [name for name in TOC if re.match(r"notebooks/(10|0[1-9])_", name)]
 FOLDED = "[...document.querySelectorAll('[data-folded]')].map((section) => section.id)"
 IN_SIGHT = """[...document.querySelectorAll("article > section > section[id^='section-'] > :not(h2)")].filter((part) =>
     part.checkVisibility()).map((part) => part.parentElement.id)"""
-CODE_IN_SIGHT = "[...document.querySelectorAll('article .cell_input pre')].filter((part) => part.checkVisibility()).length"
+CODE_IN_SIGHT = """[...document.querySelectorAll("article .cell_input pre")].filter((part) =>
+    part.checkVisibility()).length"""
 TOP = "(id) => Math.round(document.getElementById(id).getBoundingClientRect().top)"
 
 
@@ -194,7 +195,8 @@ def test_the_code_of_the_short_way_opens_one_by_one_and_all_at_once_and_is_back_
     page.keyboard.press("Enter")
     assert page.evaluate(CODE_IN_SIGHT) == 1
     page.get_by_role("button", name="Show all code").click()
-    assert page.locator("#section-4-1 .of-short-way[open]").count() == page.locator("#section-4-1 .of-short-way").count() > 1
+    folds = page.locator("#section-4-1 .of-short-way")
+    assert page.locator("#section-4-1 .of-short-way[open]").count() == folds.count() > 1
     page.get_by_role("button", name="Show all code").click()
     assert page.evaluate(CODE_IN_SIGHT) == 0
     short_way(page).click()
