@@ -68,7 +68,9 @@ SETTLE = """async (wanted) => {
         await frame();
         await document.fonts.ready;
         // What is out of sight may end without `finished`: Chromium does not draw it.
-        while (document.getAnimations().some((each) => each.playState === "running")) await frame();
+        // What goes by a reader's scrolling and not by time runs for ever.
+        const timed = () => document.getAnimations().filter((each) => each.timeline === document.timeline);
+        while (timed().some((each) => each.playState === "running")) await frame();
     }
     await frame();
 }"""
