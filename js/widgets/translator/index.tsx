@@ -380,7 +380,7 @@ function aboutSentence(parsed: Data["parsed"]): string {
     return "It knows these words, but its grammar makes no such sentence: it never saw one like it, and what it writes is a guess.";
   }
   const made = parsed.answer ? "An answer: the question is read, but not translated." : "A sentence of its grammar.";
-  return parsed.heldOut ? `${made} In training it never met “${parsed.noun}” and “${parsed.verb}” together.` : made;
+  return parsed.heldOut ? `${made} In training “${parsed.noun}” was never “${parsed.verb}”.` : made;
 }
 
 /** What it reads: each word in the colour of the weight with which the chosen step looks at it. */

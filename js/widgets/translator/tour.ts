@@ -38,7 +38,7 @@ export function cardsOf(state: State, data: Data, open: { name: string; sheet: S
     {
       part: "writing",
       title: "What comes out",
-      text: `Italian, one word at a time, ${count(written.ids.length, "step")} in all. Step ${step} writes “${word}”, ${before.length ? `after ${quoted(before.slice(-2))}` : "with nothing before it"}. Play shows them come.`,
+      text: `Italian, one word at a time, ${count(written.ids.length, "step")} in all. Step ${step} writes “${word}”, ${before.length ? `after ${quoted(before.slice(-2))}` : "with nothing before it"}. Play shows it.`,
     },
     {
       part: "candidates",
@@ -53,7 +53,7 @@ export function cardsOf(state: State, data: Data, open: { name: string; sheet: S
     {
       part: "writing",
       title: "The other half writes",
-      text: `To write “${word}”, the decoder reads ${before.length ? `what it has written, ${quoted(before.slice(-2))},` : "a sign to begin"} and looks into the memory.`,
+      text: `To write “${word}”, the decoder reads ${before.length ? `what it has written, up to ${quoted(before.slice(-1))},` : "a sign to begin"} and looks into the memory.`,
     },
     {
       part: "kinds",
