@@ -144,6 +144,7 @@ def test_it_works_on_pages_that_were_opened_as_files(page, site):
 
 MAIN = [name for name in TOC if re.match(r"notebooks/(10|0[1-9])_", name)]
 FOLDED = "[...document.querySelectorAll('[data-folded]')].map((section) => section.id)"
+FOLDED_HEIGHT = "Math.max(...[...document.querySelectorAll('[data-folded]')].map((section) => section.offsetHeight))"
 IN_SIGHT = """[...document.querySelectorAll("article > section > section[id^='section-'] > :not(h2)")].filter((part) =>
     part.checkVisibility()).map((part) => part.parentElement.id)"""
 CODE_IN_SIGHT = """[...document.querySelectorAll("article .cell_input pre")].filter((part) =>
@@ -184,7 +185,7 @@ def test_the_short_way_of_a_chapter_is_what_it_names_without_code_and_saves_half
     assert set(page.evaluate(FOLDED)) >= {f"section-{number}-{one}" for one in all_of_it if one not in asked}
     assert page.locator("#summary > :not(h2)").first.is_visible()
     assert page.evaluate(CODE_IN_SIGHT) == 0 < code
-    assert page.evaluate("Math.max(...[...document.querySelectorAll('[data-folded]')].map((it) => it.offsetHeight))") < 100
+    assert page.evaluate(FOLDED_HEIGHT) < 100
 
 
 def test_the_code_of_the_short_way_opens_one_by_one_and_all_at_once_and_is_back_when_one_leaves_it(page, address):
