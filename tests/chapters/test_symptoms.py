@@ -289,7 +289,7 @@ def test_what_the_page_says_of_pytorch_holds():
 
 
 def test_what_the_page_says_of_losses_holds():
-    """A softmax before the loss leaves 1.46 for 10 ids; a shared table starts too sure; an ignored EOS is not learned."""
+    """A softmax before the loss leaves 1.46 for 10 ids; a shared table starts too sure; an ignored EOS is lost."""
     logits, eos = torch.zeros(2, IDS, requires_grad=True), 2
     F.cross_entropy(logits, torch.tensor([3, eos]), ignore_index=eos).backward()
     assert (logits.grad[:, eos] >= 0).all() and logits.grad[0, eos] > 0, "no step makes the end token likelier"
