@@ -105,7 +105,7 @@ def _call(code: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def _check(subject: Subject, cross: bool, collect: bool) -> tuple[Law, ...]:
-    """Ask the laws that can be asked, unless they are only collected; if there is no output, the first alone."""
+    """Test the laws that can be tested, unless they are only collected; if there is no output, the first alone."""
     laws = tuple(Law(name, section, hold, subject) for name, section, hold in askable(subject, cross))
     findings: list[Finding] = []
     for law in () if collect else laws:
@@ -148,7 +148,7 @@ def check_attention(
         returns_weights: whether it returns output and weights.
         empty_rows: whether a query may have no key. Where none ever has, say False: many sound functions then give NaN.
         half: whether it must also compute in float16 and bfloat16.
-        collect: return the laws without asking them, for ``pytest.mark.parametrize("law", ..., ids=str)``.
+        collect: return the laws without testing them, for ``pytest.mark.parametrize("law", ..., ids=str)``.
 
     Returns:
         The laws; all hold, unless they are only collected.

@@ -466,7 +466,7 @@ def evaluation(subject: Subject, size: Size) -> None:
 
 
 def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Subject, Size], None]]]:
-    """Return the laws that can be asked under its conventions: their names, sections and functions."""
+    """Return the laws that can be tested under its conventions: their names, sections and functions."""
     heads, mask = (subject.function or bool(subject.names)) and not subject.positions, subject.mask is not None
     possible = (
         ("output", "2.6", output, True),
