@@ -159,6 +159,15 @@ function Whole(props: Props) {
   const change = (place: number, changes: Partial<Slot>) =>
     slots.map((slot, i) => (i === place ? { ...slot, ...changes } : slot));
 
+  const choosing = (place: number) => (
+    <Choosing
+      {...props}
+      place={place}
+      live={live}
+      onTake={(text) => act({ slots: change(place, fresh(text, state)) })}
+    />
+  );
+
   useEffect(() => {
     if (state.opened) open(); // its reader had opened it
   }, []);
@@ -172,12 +181,7 @@ function Whole(props: Props) {
       )}
       {slots.map((slot, place) => (
         <div key={place} class="enc-slot">
-          <Choosing
-            {...props}
-            place={place}
-            live={live}
-            onTake={(text) => act({ slots: change(place, fresh(text, state)) })}
-          />
+          {live && choosing(place)}
           <Picturing
             read={reads[place]!}
             head={head}
@@ -193,6 +197,7 @@ function Whole(props: Props) {
                 }
               : {})}
           />
+          {!live && choosing(place)}
         </div>
       ))}
       {live ? (
