@@ -68,7 +68,8 @@
       const stem = word.toLowerCase().replace(/(?<=...)(?:ies|ing|ed|es|s|e|y)$/, "");
       return vocabulary.some((known) => known.startsWith(stem));
     };
-    const asked = telling.length ? telling : every;
+    const here = (word) => word.replace(/(?<=\p{Ll}{4})iz(?=[aei])/u, "is"); // the spelling of the book
+    const asked = (telling.length ? telling : every).map((word) => (has(here(word)) ? here(word) : word));
     const found = asked.flatMap((word) => (has(word) ? [word] : parts(word).filter(has)));
     return {
       words: [...new Set(found.map((word) => word.toLowerCase()))],

@@ -241,6 +241,9 @@ def spoilt(heading, number):
             "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs), "scrambled")
         },
         ("My embedding of a text differs from the reference", 0): lambda: {"embed": embedder(masked=False)},
+        ("I cannot get the attention weights", 0): lambda: {
+            "attention": lambda x: names["attention"](x, need_weights=False)
+        },
         ("My attention weights are all equal, or the same for every query", 0): lambda: {
             "attention": even(copy.deepcopy(names["attention"].attention))
         },
@@ -275,10 +278,21 @@ def test_what_the_page_says_of_pytorch_holds():
     assert not F.scaled_dot_product_attention(x, x, x, attn_mask=may)[:, 0].any()
     output, _ = torch.nn.MultiheadAttention(D, 2, batch_first=True)(x, x, x, attn_mask=~may)
     assert output[:, 0].isnan().all()
+    with pytest.raises(RuntimeError, match="value cannot be converted to type c10::Half without overflow"):
+        x.half().masked_fill(x > 0, -1e9)
+    layer = nn.TransformerEncoderLayer(D, 2, batch_first=True, norm_first=True).eval()
+    seen = []
+    layer.self_attn.register_forward_hook(lambda module, read, made: seen.extend([read[0], made[1]]))
+    layer(x)
+    assert seen[1] is None and torch.equal(seen[0], layer.norm1(x))
+    assert layer.self_attn(*3 * [layer.norm1(x)])[1].shape == (2, 3, 3)
 
 
 def test_what_the_page_says_of_losses_holds():
-    """A softmax before the loss leaves 1.46 for 10 ids; a shared table starts with logits far too large."""
+    """A softmax before the loss leaves 1.46 for 10 ids; a shared table starts too sure; an ignored EOS is lost."""
+    logits, eos = torch.zeros(2, IDS, requires_grad=True), 2
+    F.cross_entropy(logits, torch.tensor([3, eos]), ignore_index=eos).backward()
+    assert (logits.grad[:, eos] >= 0).all() and logits.grad[0, eos] > 0, "no step makes the end token likelier"
     perfect = F.one_hot(torch.arange(10), 10).double()
     assert F.cross_entropy(perfect, torch.arange(10)).item() == pytest.approx(math.log(math.e + 9) - 1)
     assert math.log(math.e + 9) - 1 == pytest.approx(1.46, abs=0.005)

@@ -40,3 +40,5 @@ def test_pytorchs_messages_are_those_that_the_page_quotes():
     for error in (unlike, apart):
         assert f"`{str(error.value).split(' (')[0]}`" in page
     assert nn.MultiheadAttention(12, 3).in_proj_bias is not None
+    machine = nn.Transformer(4, 2, 1, 1, norm_first=False, batch_first=True)
+    assert isinstance(machine.encoder.norm, nn.LayerNorm) and isinstance(machine.decoder.norm, nn.LayerNorm)

@@ -254,6 +254,9 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("multiple heads", "book/glossary.html#term-Multi-head-attention", 2),
     ("qkv shapes", "book/notation.html#attention", 1),
     ("mean ablation", "book/glossary.html#term-Ablation", 1),
+    ("initialization", "book/glossary.html#term-Initialisation", 1),
+    ("cosine similarity", "book/glossary.html#term-Dot-product", 1),
+    ("pad_token eos_token", "book/symptoms.html#it-stops-at-once", 1),
     ("logit lens", "notebooks/10a_heads_on_fresh_sentences.html#section-10a-5", 3),
     ("embedding differs from reference", "book/symptoms.html#my-embedding-of-a-text-differs-from-the-reference", 1),
 ]

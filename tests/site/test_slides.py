@@ -41,7 +41,7 @@ SMALL = """() => {
 FIGURES = """async () => {
     const figures = [...document.querySelectorAll(".page figure img")];
     await Promise.all(figures.map((each) => each.decode()));
-    return figures.map((each) => [each.alt, each.clientWidth > 270]);
+    return figures.map((each) => [each.alt, each.clientWidth > 300]);
 }"""
 DEMONSTRATIONS = """() => [...document.querySelectorAll(".demonstration")].map((each) => {
     const { widget, mounted } = each.shadowRoot.querySelector("[data-widget]").dataset;

@@ -99,7 +99,7 @@ export function questions(state: State): Staged<State>[] {
           ],
           found,
         ),
-      "The distance has changed. Without positions a score knows two words, and nothing of where they stand.",
+      "The distance has changed. Without positions a score depends on the two words, and not on where they are.",
     ),
     ask(
       "The words are silent: their features are multiplied by 0. All move on by 20. Does the sinusoidal score change?",
