@@ -613,7 +613,6 @@ def test_the_small_form_has_the_part_of_the_tour_that_it_can_show(browser):
         assert all(bottom <= ring[0] or top >= ring[1] for top, bottom in near), "the ring covers nothing beside it"
         press(page, "card-next")
     assert (
-        lit == ["typing", "writing", "typing", "writing", "reading", "reading"]
-        and not page.locator(".bw-card").count()
+        lit == ["typing", "writing", "typing", "writing", "reading", "reading"] and not page.locator(".bw-card").count()
     )
     page.context.close()

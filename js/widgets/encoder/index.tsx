@@ -395,8 +395,10 @@ interface PicturingProps {
 const LEAST = 0.02; // a weight below this has no arc
 
 /** The height of arcs over a line of words, in a figure of some width: over the first line there is more room. */
-const roomAbove = (first: boolean, width: number, small: boolean): number =>
-  first ? Math.min(small ? 60 : 78, (small ? 24 : 34) + width * 0.06) : small ? 26 : 40;
+function roomAbove(first: boolean, width: number, small: boolean): number {
+  const tight = small || width <= 480; // as the style sheet has it
+  return first ? Math.min(tight ? 60 : 78, (tight ? 24 : 34) + width * 0.06) : tight ? 26 : 40;
+}
 
 /** The words of a sentence, each above the weight that it gets, under arcs from the word that looks. */
 function Picturing({ read, head, off, small = false, onWord, onHide }: PicturingProps) {
