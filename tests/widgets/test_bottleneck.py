@@ -12,7 +12,7 @@ import pytest
 import torch
 import traitlets
 from bs4 import BeautifulSoup
-from website import layouts_while_sliding, put, slide
+from website import CROSSINGS, layouts_while_sliding, put, slide
 
 from attention_tutorial.data.copying import copy_examples, spell
 from attention_tutorial.data.translation import GLOSSES, draw_sentences, read_sentence
@@ -495,7 +495,7 @@ def test_the_opening_shows_what_was_written_and_its_english_before_anything_is_p
     assert "5 of 9 right" in names[0] and "9 of 9 right" in names[1]
     tops = [page.locator(one).first.bounding_box()["y"] for one in ("svg.bot-network", ".bw-player", ".bw-controls")]
     assert tops == sorted(tops), "what they wrote stands before what one can press"
-    for moment in (-11, -6, 0, 1, 9):  # on a phone both networks and what moves them fit on one screen
+    for moment in (-11, -6, 0, 1, 7, 9):  # on a phone both networks and what moves them fit on one screen
         slide(page, "step", moment)
         drawn = [one.bounding_box() for one in page.locator("svg.bot-network").all()]
         player, time = page.locator(".bw-player").bounding_box(), page.get_by_text("Time", exact=True).bounding_box()
@@ -503,6 +503,9 @@ def test_the_opening_shows_what_was_written_and_its_english_before_anything_is_p
         assert player["y"] + player["height"] - drawn[0]["y"] < 664 and time["width"] > 20
         kept = page.locator(".bot-kept").count()
         assert kept == (max(11 + moment, 0) if moment <= 0 else 11)
+        assert page.locator(".bot-open, [data-written]").count() == 18, "what is still to be written has its place"
+        texts = ":is([data-read], [data-written]) + text, .bot-sign, .bot-side"
+        assert page.evaluate(CROSSINGS, [".bot-in, .bot-flow", texts]) == 0, "no line crosses a letter"
     page.close()
 
 

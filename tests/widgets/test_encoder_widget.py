@@ -515,6 +515,12 @@ def test_before_it_is_opened_it_shows_the_record(page):
         words, found, at, _ = shown(page, place)
         assert words == record["pieces"] and at == record["word"]
         assert found == pytest.approx(numbers(record["weights"]["1.5"]).tolist(), abs=CLOSE)
+    page.set_viewport_size({"width": 390, "height": 844})
+    looked_at, chosen = page.get_by_text("river", exact=True).first, page.locator("select").first
+    assert looked_at.bounding_box()["y"] - page.locator(".bw").bounding_box()["y"] < 220, (
+        "chapter 10's first screen ends"
+    )
+    assert chosen.bounding_box()["y"] > looked_at.bounding_box()["y"]
     assert "is nearest to river (0.93; money 0.86)" in page.text_content(".bw-sums")
     page.get_by_role("button", name="Head 1.11:").click()
     assert shown(page)[1] == pytest.approx(

@@ -591,6 +591,16 @@ def test_what_the_button_says_of_the_weight_is_so():
     assert said == round(sum(bytes_sent(STATIC / f"translator.{kind}") for kind in ("js", "css")) / 1e6, 1)
 
 
+RING = """() => {
+  const lit = document.querySelector(".bw-lit"), box = lit.getBoundingClientRect(), look = getComputedStyle(lit);
+  const room = parseFloat(look.outlineWidth) + parseFloat(look.outlineOffset);
+  const near = [...document.querySelectorAll(".translator :is(p, .bw-button)")].filter((one) => !lit.contains(one)
+    && one.checkVisibility() && !one.closest(".bw-card"));
+  return [lit.dataset.part, [box.top - room, box.bottom + room],
+    near.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])];
+}"""
+
+
 def test_the_small_form_has_the_part_of_the_tour_that_it_can_show(browser):
     page = browser.new_page(viewport={"width": 390, "height": 780})
     put(page, Translator(compact=True))
@@ -598,10 +608,11 @@ def test_the_small_form_has_the_part_of_the_tour_that_it_can_show(browser):
     lit = []
     for place in range(6):
         assert page.locator(".bw-card [role=status]").inner_text().startswith(f"{place + 1} of 6: ")
-        lit.append(page.locator(".bw-lit").get_attribute("data-part"))
+        part, ring, near = page.evaluate(RING)
+        lit.append(part)
+        assert all(bottom <= ring[0] or top >= ring[1] for top, bottom in near), "the ring covers nothing beside it"
         press(page, "card-next")
     assert (
-        lit == ["typing", "writing", "reading", "writing", "reading", "reading"]
-        and not page.locator(".bw-card").count()
+        lit == ["typing", "writing", "typing", "writing", "reading", "reading"] and not page.locator(".bw-card").count()
     )
     page.context.close()

@@ -304,16 +304,28 @@ function NetworkPanel({ state, data, network, children }: PanelProps) {
 /** Heights: of the first row read, of a box, from one row read or written to the next, of all between read and written. */
 const READ = 22;
 const BOX = 26;
-const LINE = { read: BOX + 6, written: BOX + 20 };
-const BETWEEN = 64;
+const LINE = { read: BOX + 9, written: BOX + 24 };
+const BETWEEN = 56;
 const NECK = 96; // its width
-const LABEL = 74; // from here on, a number is clear of “written”
+const LANE = 4; // from the edge to the middle of the lane in which lines pass the rows
+const GAP = LINE.read - BOX; // above a row, free of letters
+
+/** Where letters or words stand, with a lane on each side. */
+function place(texts: string[], unit: Unit, width: number, below?: string[]) {
+  const { spots, ...rest } = layOut(texts, unit, width - 3 * LANE, below);
+  return { ...rest, spots: spots.map((spot) => ({ ...spot, x: spot.x + 1.5 * LANE })) };
+}
 
 type Point = readonly [x: number, y: number];
 
-/** A curve from one point down to another. */
-const thread = ([x1, y1]: Point, [x2, y2]: Point) =>
-  `M${x1},${y1} C${x1},${(y1 + y2) / 2} ${x2},${(y1 + y2) / 2} ${x2},${y2}`;
+/** A line down through some points. */
+const thread = (points: Point[]): string =>
+  points
+    .map(([x, y], k) => {
+      const [before, above] = points[k - 1] ?? [x, y];
+      return k ? `C${before},${(above + y) / 2} ${x},${(above + y) / 2} ${x},${y}` : `M${x},${y}`;
+    })
+    .join(" ");
 
 interface DrawingProps {
   seen: Seen;
@@ -329,9 +341,9 @@ interface DrawingProps {
 
 /** The height that a sequence needs: both networks' drawings are as high. */
 function heightOf({ unit, read, plain, attentive }: Seen, width: number): number {
-  const rows = (texts: string[], below?: string[]) => layOut(texts, unit, width, below).rows;
+  const rows = (texts: string[], below?: string[]) => place(texts, unit, width, below).rows;
   const written = Math.max(...[plain, attentive].map((one) => rows(one.wrote, signs(one))));
-  return READ + (rows(read) - 1) * LINE.read + BOX + BETWEEN + written * LINE.written;
+  return READ + (rows(read) - 1) * LINE.read + BOX + BETWEEN + written * LINE.written + 8;
 }
 
 /** What is read above, what is written below, and between them what the network has to go by at this step. */
@@ -339,27 +351,52 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
   const { read, weights, unit } = seen;
   const { wrote, right } = seen[network];
   const below = signs(seen[network]);
-  const source = layOut(read, unit, width);
-  const target = layOut(wrote, unit, width, below);
+  const source = place(read, unit, width);
+  const target = place(wrote, unit, width, below);
   const end = READ + (source.rows - 1) * LINE.read + BOX; // of what is read
   const written = end + BETWEEN + height - heightOf(seen, width);
   const readAt = ({ x, row }: Spot): Point => [x, READ + row * LINE.read];
   const writtenAt = ({ x, row }: Spot): Point => [x, written + row * LINE.written];
-  const from = source.spots.map(readAt).map(([x, y]): Point => [x, y + BOX]);
+  const lane = (x: number) => (x < width / 2 ? LANE : width - LANE);
+  const from = source.spots.map((spot): Point[] => {
+    const [x, y] = readAt(spot);
+    const last = spot.row === source.rows - 1;
+    return [
+      [x, y + BOX],
+      ...(last
+        ? []
+        : ([
+            [lane(x), y + LINE.read],
+            [lane(x), end],
+          ] satisfies Point[])),
+    ];
+  });
+  function wayTo(spot: Spot): Point[] {
+    const [x, y] = writtenAt(spot);
+    return [
+      ...(spot.row
+        ? ([
+            [lane(x), written],
+            [lane(x), y - GAP],
+          ] satisfies Point[])
+        : []),
+      [x, y],
+    ];
+  }
   const i = step - 1;
   const row = network === "plain" ? null : weights[i];
-  const goal = step > 0 ? writtenAt(target.spots[i]!) : null;
+  const goal = step > 0 ? wayTo(target.spots[i]!) : null;
   const taken = step > 0 ? read.length : read.length + step; // read so far
   return (
     <Picture label={label} width={width} height={height} class="bot-network">
-      {row && goal && <Flows {...{ row, from, goal, width }} between={[end, written]} />}
+      {row && goal && <Flows {...{ row, from, goal, width }} />}
       {network === "plain" && (
         <Bottle {...{ taken, from, goal }} at={[width / 2, (end + written - BOX) / 2]} name={names.plain} />
       )}
       <text x={4} y={14} class="bot-side">
         read
       </text>
-      <text x={4} y={written - 5} class="bot-side">
+      <text x={4} y={height - 3} class="bot-side">
         written
       </text>
       {read.map((letter, j) => (
@@ -372,6 +409,17 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
           {...(row ? { weight: row[j]! } : {})}
           kind={`bot-read${j < taken ? (network === "plain" ? "" : " bot-kept") : " bot-later"}${step <= 0 && j === taken - 1 ? " bot-now" : ""}`}
           data-read={j}
+        />
+      ))}
+      {target.spots.slice(until).map((spot, l) => (
+        <rect
+          key={l}
+          x={spot.x - spot.box / 2}
+          y={writtenAt(spot)[1]}
+          width={spot.box}
+          height={BOX}
+          rx={4}
+          class="bot-open"
         />
       ))}
       {wrote.slice(0, until).map((letter, l) => (
@@ -392,26 +440,29 @@ function NetworkDrawing({ seen, step, until, network, names, label, width, heigh
 
 interface FlowsProps {
   row: number[];
-  from: Point[];
-  goal: Point;
+  from: Point[][];
+  goal: Point[];
   width: number;
-  /** The lower end of what is read, and the upper one of what is written. */
-  between: Point;
 }
 
 /** A line for each weight, and the largest as a number. */
-function Flows({ row, from, goal, width, between: [below, written] }: FlowsProps) {
+function Flows({ row, from, goal, width }: FlowsProps) {
   const best = argmax(row);
-  const [x, y] = [0, 1].map((axis) => (from[best]![axis]! + goal[axis]!) / 2) as [number, number]; // half-way
+  const [x, y] = [0, 1].map((axis) => (from[best]!.at(-1)![axis]! + goal[0]![axis]!) / 2) as [number, number]; // half-way
   return (
     <>
       {row.map(
         (weight, j) =>
           !isFaint(weight) && (
-            <path key={j} d={thread(from[j]!, goal)} class="bot-flow" stroke-width={(0.8 + 8 * weight).toFixed(2)} />
+            <path
+              key={j}
+              d={thread([...from[j]!, ...goal])}
+              class="bot-flow"
+              stroke-width={(0.8 + 6 * weight).toFixed(2)}
+            />
           ),
       )}
-      <Lettering at={[within(x, width - 16, LABEL), within(y + 4, written - 8, below + 16)]} kind="bot-weight">
+      <Lettering at={[within(x, width - 18, 18), y + 4]} kind="bot-weight">
         {show(row[best]!)}
       </Lettering>
     </>
@@ -421,9 +472,9 @@ function Flows({ row, from, goal, width, between: [below, written] }: FlowsProps
 interface BottleProps {
   /** How many have been read. */
   taken: number;
-  from: Point[];
+  from: Point[][];
   /** Where it writes, if it does. */
-  goal: Point | null;
+  goal: Point[] | null;
   /** The middle of the vector's upper edge. */
   at: Point;
   name: string;
@@ -434,17 +485,17 @@ function Bottle({ taken, from, goal, at: [x, top], name }: BottleProps) {
   const box = { x: x - NECK / 2, y: top, height: BOX, rx: 13 };
   return (
     <>
-      {from.map((point, j) => {
+      {from.map((way, j) => {
         const now = !goal && j === taken - 1;
         return (
           <path
             key={j}
-            d={thread(point, [x, top + 2])}
+            d={thread([...way, [x, top + 2]])}
             class={`bot-in${j < taken ? "" : " bot-later"}${now ? " bot-going" : ""}`}
           />
         );
       })}
-      {goal && <path d={thread([x, top + BOX], goal)} class="bot-flow" stroke-width={5} />}
+      {goal && <path d={thread([[x, top + BOX], ...goal])} class="bot-flow" stroke-width={5} />}
       <rect {...box} width={NECK} class="bot-neck" />
       <rect {...box} width={(NECK * taken) / from.length} class="bot-full" />
       <text x={x} y={top + 17.5} font-size={14} class="bot-letter">
@@ -501,7 +552,7 @@ function Marked({ kind, sign, at: [x, y], ...rest }: Omit<LetterProps, "weight">
   return (
     <>
       <Letter {...rest} kind={kind} at={[x, y]} data-right={String(right)} />
-      <text x={x} y={y + BOX + 16} font-size={SIGN} class={`bot-sign ${kind}`}>
+      <text x={x} y={y + BOX + 13} font-size={SIGN} class={`bot-sign ${kind}`}>
         {sign}
       </text>
     </>

@@ -86,7 +86,7 @@ export function layOut(texts: string[], unit: Unit, width: number, below: string
   const size = Math.min(MOST, (width - 4) / Math.min(texts.length, width < NARROW ? FEW : Number.POSITIVE_INFINITY));
   const font = unit === "letter" ? fontOf(size, 16) : Math.min(Math.max(width / 24, LEGIBLE), 13);
   const widthOf = (text: string, j: number) =>
-    Math.max(0.59 * font * text.length + 13, 0.6 * SIGN * (below[j]?.length ?? 0) + 8);
+    Math.max(0.59 * font * (text.length + 1.55), 0.6 * SIGN * (below[j]?.length ?? 0) + 8);
   const slots = texts.map((text, j) => (unit === "letter" ? size : widthOf(text, j)));
   const fewest = wrap(slots, width).length;
   let limit = width;

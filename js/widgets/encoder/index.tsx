@@ -159,6 +159,15 @@ function Whole(props: Props) {
   const change = (place: number, changes: Partial<Slot>) =>
     slots.map((slot, i) => (i === place ? { ...slot, ...changes } : slot));
 
+  const choosing = (place: number) => (
+    <Choosing
+      {...props}
+      place={place}
+      live={live}
+      onTake={(text) => act({ slots: change(place, fresh(text, state)) })}
+    />
+  );
+
   useEffect(() => {
     if (state.opened) open(); // its reader had opened it
   }, []);
@@ -172,12 +181,7 @@ function Whole(props: Props) {
       )}
       {slots.map((slot, place) => (
         <div key={place} class="enc-slot">
-          <Choosing
-            {...props}
-            place={place}
-            live={live}
-            onTake={(text) => act({ slots: change(place, fresh(text, state)) })}
-          />
+          {live && choosing(place)}
           <Picturing
             read={reads[place]!}
             head={head}
@@ -193,6 +197,7 @@ function Whole(props: Props) {
                 }
               : {})}
           />
+          {!live && choosing(place)}
         </div>
       ))}
       {live ? (
@@ -390,8 +395,10 @@ interface PicturingProps {
 const LEAST = 0.02; // a weight below this has no arc
 
 /** The height of arcs over a line of words, in a figure of some width: over the first line there is more room. */
-const roomAbove = (first: boolean, width: number, small: boolean): number =>
-  first ? Math.min(small ? 60 : 78, (small ? 24 : 34) + width * 0.06) : small ? 26 : 40;
+function roomAbove(first: boolean, width: number, small: boolean): number {
+  const tight = small || width <= 480; // as the style sheet has it
+  return first ? Math.min(tight ? 60 : 78, (tight ? 24 : 34) + width * 0.06) : tight ? 26 : 40;
+}
 
 /** The words of a sentence, each above the weight that it gets, under arcs from the word that looks. */
 function Picturing({ read, head, off, small = false, onWord, onHide }: PicturingProps) {

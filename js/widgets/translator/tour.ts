@@ -46,7 +46,7 @@ export function cardsOf(state: State, data: Data, open: { name: string; sheet: S
       text: `At step ${step}, each of ${machine.italian.length} Italian entries gets one: “${wordOf(machine, first)}” ${show(now[first]!)}, then “${wordOf(machine, second)}” ${show(now[second]!)}. The likeliest is written, and read again.`,
     },
     {
-      part: "reading",
+      part: "typing",
       title: "One half reads",
       text: `The encoder makes ${d_model} numbers of each word, from “${words[0]}” to “${words.at(-1)}”. It reads all at once, so that each vector comes to know its sentence: the memory.`,
     },
