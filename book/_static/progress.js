@@ -110,7 +110,19 @@
       } else heading.querySelector("button").remove();
     }
   }
+  function markWhatAsksForCode() { // turns that are answered in code, and words that lead to a cell with nothing else
+    for (const cell of document.querySelectorAll(".cell.tag_turn:not(.tag_hide-input)")) {
+      let part = cell.nextElementSibling; // its answer
+      do part.classList.add("of-code");
+      while (!part.textContent.startsWith("Your turn") && (part = part.previousElementSibling));
+    }
+    for (const cell of document.querySelectorAll("article .cell:not(:has(.cell_output))")) {
+      const lead = cell.previousElementSibling;
+      if (lead?.matches("p") && lead.textContent.trim().endsWith(":")) lead.classList.add("of-code");
+    }
+  }
   function foldCode(short) { // behind the same sign as code that is folded on every way
+    document.querySelector("article").toggleAttribute("data-without-code", short);
     const shown = document.documentElement.dataset.code === "shown";
     for (const code of document.querySelectorAll(short ? ".cell > .cell_input" : ".of-short-way > .cell_input")) {
       if (short) {
@@ -138,6 +150,7 @@
     const opening = [...facts.parentElement.children].filter((part) => !part.matches("section"));
     const minutes = Math.round(minutesWithoutCode([...opening, ...way]));
     button.textContent = `Short way: ${way.length} sections without code, ${minutes} minutes`;
+    markWhatAsksForCode();
     facts.append(" ", button, " ", Object.assign(document.createElement("span"), { role: "status" }));
     button.addEventListener("click", () => {
       opened.clear();

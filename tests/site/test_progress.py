@@ -149,6 +149,9 @@ IN_SIGHT = """[...document.querySelectorAll("article > section > section[id^='se
     part.checkVisibility()).map((part) => part.parentElement.id)"""
 CODE_IN_SIGHT = """[...document.querySelectorAll("article .cell_input pre")].filter((part) =>
     part.checkVisibility()).length"""
+ASKS_FOR_CODE = """[...document.querySelectorAll("article p, article .cell")].filter((part) => part.checkVisibility()
+    && (/:\\s*$/.test(part.textContent) && part.nextElementSibling?.matches(".cell:not(:has(.cell_output))")
+        || part.textContent.includes("then run this cell"))).map((part) => part.textContent)"""
 TOP = "(id) => Math.round(document.getElementById(id).getBoundingClientRect().top)"
 
 
@@ -185,7 +188,7 @@ def test_the_short_way_of_a_chapter_is_what_it_names_without_code_and_saves_half
     assert set(page.evaluate(FOLDED)) >= {f"section-{number}-{one}" for one in all_of_it if one not in asked}
     assert page.locator("#summary > :not(h2)").first.is_visible()
     assert page.evaluate(CODE_IN_SIGHT) == 0 < code
-    assert page.evaluate(FOLDED_HEIGHT) < 100
+    assert page.evaluate(FOLDED_HEIGHT) < 100 and page.evaluate(ASKS_FOR_CODE) == []
 
 
 def test_the_code_of_the_short_way_opens_one_by_one_and_all_at_once_and_is_back_when_one_leaves_it(page, address):
