@@ -50,7 +50,7 @@
   const within = (part, selector) => [...part.querySelectorAll(selector), ...(part.matches(selector) ? [part] : [])];
   function wordsOf(part) { // of its prose, not of what is folded
     if (!words.has(part)) {
-      const prose = within(part, "p, li").filter((line) => !line.closest("details, .cell"));
+      const prose = within(part, "p, li").filter((line) => !line.closest("details, .cell, .of-code"));
       words.set(part, prose.map((line) => line.textContent).join(" ").split(/\s+/).length);
     }
     return words.get(part);
@@ -147,10 +147,10 @@
   }
   function offerShortWay() {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "short-way" });
+    markWhatAsksForCode();
     const opening = [...facts.parentElement.children].filter((part) => !part.matches("section"));
     const minutes = Math.round(minutesWithoutCode([...opening, ...way]));
     button.textContent = `Short way: ${way.length} sections without code, ${minutes} minutes`;
-    markWhatAsksForCode();
     facts.append(" ", button, " ", Object.assign(document.createElement("span"), { role: "status" }));
     button.addEventListener("click", () => {
       opened.clear();
