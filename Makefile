@@ -89,7 +89,7 @@ test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versio
 notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under two other numeric profiles as well
 	@$(PY) -m tools.notebooks
 
-replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
+replicate: $(STAMP) ## Measure claims on fresh random numbers where a chapter's code is another; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
 
 benchmark: $(STAMP) ## Time the package beside torch and other packages, for the book's page on speed (PEERS=no, DEVICE=cuda)
