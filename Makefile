@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
+.PHONY: help book draft serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
 	notebooks replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
@@ -41,6 +41,9 @@ book: $(STAMP) ## Build the site into _build/html
 	@jupyter-book build . -W -n --keep-going \
 		|| { echo; echo "make book: the build stopped at the warnings and errors printed above; each names its file."; exit 1; }
 	@echo; echo "The site is ready. Open $(SITE)/index.html in a browser, or run: make serve"
+
+draft: $(STAMP) ## Build single pages in seconds, with their links checked: make draft PAGES="book/why.md notebooks/..."
+	@$(PY) -m tools.draft $(PAGES)
 
 serve: book ## Build the site and serve it at http://localhost:8000 (another port: make serve PORT=8080)
 	@echo "Serving the site at http://localhost:$(PORT)/ (stop with Ctrl-C)"
