@@ -28,7 +28,7 @@ __all__ = [
     "read", "rebuild",
 ]  # fmt: skip
 
-MEGABYTES = 100  # of a file; outputs may be large
+MEGABYTES = 20  # of a file, with its outputs
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
 METADATA = "attention_tutorial"
 EXTRA = "extra"

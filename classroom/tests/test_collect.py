@@ -457,6 +457,16 @@ def test_nothing_is_left_half_written(course, tmp_path, monkeypatch):
         ("course.toml", "[limits]\ncell_s = 'x'\n", "cell_s of .* must be a number, 0 or more; got 'x'"),
         ("course.toml", "[due]\nscaling = 2027-01-01T10:00:00\n", "with its zone"),
         ("course.toml", "[due\n", "must be TOML"),
+        (
+            "course.toml",
+            "[due]\nscalling = 2027-01-01T10:00:00Z\n",
+            r"\[due\] must .*got scalling. Did you mean scaling",
+        ),
+        ("course.toml", "[due]\nScaling = 2027-01-01T10:00:00Z\n", "got Scaling. Did you mean scaling"),
+        ("course.toml", '[questions]\nmask = ["1: Why?"]\n', r"\[questions\] must .*; got mask. Did you mean masking"),
+        ("course.toml", "[extensions]\nother.anna = 2027-01-01T10:00:00Z\n", r"assignment; got other$"),
+        ("course.toml", "[extensions]\nscaling.ana = 2027-01-01T10:00:00Z\n", "got ana. Did you mean anna"),
+        ("course.toml", "[extensions]\nscaling.Anna = 2027-01-01T10:00:00Z\n", "got Anna. Did you mean anna"),
         ("secret", "short\n", "at least 32 letters; got 5"),
     ],
 )

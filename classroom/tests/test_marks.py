@@ -75,11 +75,12 @@ def test_what_cannot_be_read_earns_nothing_whatever_marks_say(course):
 
 def test_a_mark_stays_when_one_grades_again_and_a_changed_answer_comes_back(course):
     join(course, NAME, [save(course, "ann", ("s1", "why", "1,5", ("comment", "Say more.")), ("s2", FLAGS, "0"))])
-    write_result(course, "s1", (1, 0), key="2")
+    write_result(course, "s1", (1, 0))
     row = rows(course)["s1"]
     assert (row.score, row.status, row.marks["why"].comment) == (2.5, "graded", "Say more.")
     assert rows(course)["s2"].status == "to mark by hand", "its flag was looked at"
     hand_in(course, "s1", solved(course, "s1", why="Because of something else."), "2027-01-03T000000Z")
+    write_result(course, "s1")
     write_result(course, "s2", (1, 3), flags=[{"kind": "timeout", "task": "times", "words": "21 s"}])
     assert rows(course)["s1"].waiting == ["why"]
     assert rows(course)["s2"].status == "look at it"
@@ -102,9 +103,43 @@ def test_markers_are_joined_and_where_they_differ_both_are_shown(course):
     assert rows(course)["s1"].waiting == ["why"], "taken back"
 
 
-def test_a_line_of_ones_own_changes_what_the_checks_gave(course):
+def test_a_line_of_ones_own_changes_what_the_checks_gave_for_this_attempt(course):
     join(course, NAME, [save(course, "ann", ("s2", "times-check", "3"))])
     assert rows(course)["s2"].marks["times-check"].score == 3
+    hand_in(course, "s2", solved(course, "s2"), "2027-01-03T000000Z")
+    write_result(course, "s2", (1, 0))
+    assert (rows(course)["s2"].marks["times-check"].score, rows(course)["s2"].waiting) == (None, ["times-check", "why"])
+    assert "ann gave 3 for what has changed since" in [flag["words"][17:] for flag in rows(course)["s2"].flags]
+
+
+def change_a_file(path, old, new):
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: change_a_file(root / "hidden" / f"{NAME}.py", "says why it commutes", "says that it commutes"),
+        lambda root: change_a_file(root / "course.toml", "3: What", "3: Why"),
+        lambda root: change_a_file(root / "course.toml", "3: What", "2: What"),
+    ],
+    ids=["rubric", "question", "points"],
+)
+def test_a_mark_does_not_count_for_another_question(course, change):
+    with (course.root / "course.toml").open("a") as file:
+        file.write(f'[questions]\n{NAME} = ["3: What would you change?"]\n')
+    course = open_course(course.root)
+    hand_in(course, "s5", solved(course, "s5", **{"own-1": "Everything."}))
+    write_result(course, "s5")
+    join(course, NAME, [save(course, "ann", ("s5", "own-1", "3"), ("s5", "why", "2"))])
+    assert rows(course)["s5"].waiting == []
+    change(course.root)
+    course = open_course(course.root)
+    assert rows(course)["s5"].status == "not graded", "the old points are not those of what is asked now"
+    assert join(course, NAME, [save(course, "ann", ("s5", "why", "1"))])[1] == ["s5, why: is not graded yet; not taken"]
+    hand_in(course, "s5", solved(course, "s5", **{"own-1": "Everything."}), "2027-01-03T000000Z")
+    write_result(course, "s5")
+    assert len(rows(course)["s5"].waiting) == 1
 
 
 @pytest.mark.parametrize(
