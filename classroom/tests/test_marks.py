@@ -3,14 +3,16 @@
 import csv
 import json
 import re
+import string
 
 import pytest
 from tiny_course import NAME, hand_in, make_course, release, solved, write_result
+from website import browser  # noqa: F401
 
 from attention_classroom.course import CourseError, open_course, write
 from attention_classroom.marking import join, marking_page
 from attention_classroom.marks import FLAGS, Given
-from attention_classroom.report import read_rows
+from attention_classroom.report import read_rows, report
 
 EVIL = "</script><script>alert(1)</script>"
 
@@ -156,6 +158,52 @@ def test_what_cannot_be_a_mark_is_refused_and_nothing_is_taken(course, points, m
     with pytest.raises(CourseError, match=words):
         join(course, NAME, [file])
     assert not (course.root / "marks" / f"{NAME}.csv").exists()
+
+
+def test_enter_leaves_a_field_and_never_gives_a_mark(course, browser):  # noqa: F811
+    page = browser.new_page()
+    page.goto(marking_page(course, NAME).as_uri())
+    page.locator("#marker").fill("ann")
+    page.keyboard.press("Enter")
+
+    def press(*keys):
+        """Return the points that were given since then, the card one is at, and what has the focus."""
+        for key in keys:
+            page.keyboard.type(key[1:]) if key[0] == "'" else page.keyboard.press(key)
+        return page.evaluate("[Object.values(mine).map((row) => row.points), at, document.activeElement.tagName]")
+
+    assert press("q") == [[], 0, "BODY"]
+    assert press("c", "'see me", "Enter") == [[""], 0, "BODY"], "a comment alone is no mark"
+    assert press("Enter") == [[""], 1, "BODY"], "on, without a mark"
+    assert press("Enter") == [[""], 1, "BODY"]
+    assert press("k", "f") == [["2"], 0, "BODY"]
+    page.locator(".points").nth(1).click()
+    assert press("'0.5", "Enter") == [["2", "0.5"], 1, "BODY"]
+    page.locator(".comment").nth(1).click()
+    assert press("'0 f", "Escape") == [["2", "0.5"], 1, "BODY"], "letters in a field are no keys"
+    page.locator("#save").focus()
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    _, differ = join(course, NAME, [download.value.path()])
+    assert differ == [] and {student: row.waiting for student, row in rows(course).items() if row.marks}["s1"] == []
+    assert sorted(row.marks["why"].score for row in rows(course).values() if row.student.id in {"s1", "s2"}) == [0.5, 2]
+    page.close()
+
+
+def test_nothing_that_a_marker_reads_is_hidden_or_reversed(course):
+    tricks = "return x \u202e\u2066+ 1\u2069 \u200b\U000e0041"
+    students = course.root / "students.csv"
+    students.write_text(students.read_text().replace("First1", "First\u202e1"))
+    course = open_course(course.root)
+    hand_in(course, "s1", solved(course, "s1", times=f"def times(x): {tricks}", why=tricks), "2027-01-03T000000Z")
+    flags = [{"kind": "timeout", "task": "times", "words": tricks}]
+    write_result(course, "s1", (0, 0), flags=flags, cells={"times": [{"text": tricks}]})
+    join(course, NAME, [save(course, "ann", ("s1", "why", "2", ("comment", tricks)))])
+    folder = report(course, NAME)
+    for path in (marking_page(course, NAME), *folder.rglob("*.*")):
+        text = path.read_text(encoding="utf-8")
+        assert not set(tricks) & set(text) - set(string.printable), path
+        assert path.stem in {"s2", "s3", "s4", "s5"} or "�" in text
 
 
 def test_the_sheet_is_marked_in_the_same_way(course):
