@@ -484,10 +484,12 @@ def _receive(
     """
     contents: dict[str, bytes] = {}
     taken: list[_Item] = []
+    if len(items) > MAX_INSIDE:
+        words = f"{student} has {len(items)} files there; at most {MAX_INSIDE} are taken"
+        collected.unmatched.append((items[0].parts[0], words))
+        items = []
     for item in items:
         try:
-            if len(contents) >= MAX_INSIDE:
-                raise CourseError(f"of one student at most {MAX_INSIDE} files are taken")
             data = item.read()
             if sum(map(len, contents.values())) + len(data) > MAX_FILE:
                 raise CourseError(f"of one student at most {MAX_FILE >> 20} MB are taken")

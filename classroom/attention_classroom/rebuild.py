@@ -138,7 +138,7 @@ def _parse(received: bytes) -> tuple[dict[str, Any], bool]:
     if not received.strip():
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
-        raise Unreadable(f"the file has {len(received) >> 20} MB; a notebook with more than {MEGABYTES} MB is not read; clear its outputs")
+        raise Unreadable(f"the file has {len(received) >> 20} MB; at most {MEGABYTES} are read, so clear its outputs")
     for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
             raise Unreadable(f"it is {kind}, not a notebook")

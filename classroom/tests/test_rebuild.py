@@ -417,7 +417,7 @@ UNREADABLE = {
     "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
     "lists": (b'{"cells": [' + b"[]," * 600_000 + b"[]]}", "more than 1000000 lists"),
-    "large": (b"{" + b" " * (21 << 20), "21 MB; a notebook with more than 20 MB is not read"),
+    "large": (b"{" + b" " * (21 << 20), "21 MB; at most 20 are read"),
     "long": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 3_000_000}]}).encode(), "more than"),
 }
 
