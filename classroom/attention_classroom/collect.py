@@ -12,7 +12,6 @@ import functools
 import hashlib
 import io
 import itertools
-import json
 import os
 import re
 import shutil
@@ -21,7 +20,7 @@ import tempfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -55,6 +54,7 @@ class _Item:
     name: str
     modified: datetime | None
     read: Callable[[], bytes]
+    form: str = ""  # what a platform called it, if that says whose it is
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -102,21 +102,19 @@ def collect(course: Course, name: str, source: Path, *, given: Mapping[str, str]
         if OF_THE_SYSTEM.fullmatch(item.name):
             collected.system.append(item.name)
             continue
-        owner = _owner(course, name, item, given, numbers)
+        owner, part = _owner(course, name, item, given, numbers)
         if isinstance(owner, Student):
-            theirs.setdefault(owner.id, []).append(item)
+            theirs.setdefault(owner.id, []).append(replace(item, form=_form(item.parts, part)))
         else:
             nobodys.append((item, owner))
     variants = _variants(course, name, [item for item, _ in nobodys], numbers)
     collected.unmatched += [(item.name, why + variants.get(item.parts[0], "")) for item, why in nobodys]
     with _alone(course, name):
-        forms = _read_forms(course, name)
         for student in sorted(theirs):
             own = _of_one_person(student, theirs[student], given, numbers, collected)
             attempt, taken = _receive(course, name, student, own, collected)
-            if form := next(filter(None, map(_platform_name, taken)), ""):
-                forms.setdefault(student, {})[attempt] = form
-        write(_forms_file(course, name), json.dumps({"attempts": forms}, indent=1))
+            if form := next((item.form for item in taken if item.form), ""):
+                write(_form_file(course.received(name, student) / attempt), form)
     return collected
 
 
@@ -125,36 +123,29 @@ def platform_names(course: Course, name: str) -> dict[str, str]:
 
     Moodle: ``Emmy Noether_4711_assignsubmission_file_``, a folder; Canvas: ``noetheremmy_77_8899``, how a name begins.
     """
-    there = {
-        student: [forms[path.name] for path in course.attempts(name, student) if path.name in forms]
-        for student, forms in _read_forms(course, name).items()
-    }
-    return {student: forms[-1] for student, forms in there.items() if forms}
+    found = {}
+    for student in course.received_from(name):
+        for path in filter(Path.is_file, map(_form_file, course.attempts(name, student))):
+            found[student] = path.read_text(encoding="utf-8")
+    return found
 
 
-def _forms_file(course: Course, name: str) -> Path:
-    return course.received(name, "platform.json")
+def _form_file(attempt: Path) -> Path:
+    """Return where it is kept what the platform called an attempt."""
+    return attempt.with_name(f"{attempt.name}.platform")
 
 
-def _read_forms(course: Course, name: str) -> dict[str, dict[str, str]]:
-    """Return what the platform called each attempt, by student and attempt."""
-    try:
-        forms: dict[str, dict[str, str]] = json.loads(_forms_file(course, name).read_bytes())["attempts"]
-    except (OSError, ValueError, KeyError):
-        return {}
-    return forms
-
-
-def _platform_name(item: _Item) -> str:
-    for part in item.parts:
-        if moodle := MOODLE.fullmatch(part):
-            return f"{moodle['name'].replace('_', ' ')}_{moodle['number']}_assignsubmission_file_"
-    canvas = re.match(r"([^_]+)_(?:LATE_)?(\d+_\d+)_", item.parts[-1])
-    return f"{canvas[1]}_{canvas[2]}" if canvas else ""
+def _form(parts: Sequence[str], part: int) -> str:
+    """Return what a platform called a file, where that part of its path is a platform's; "" elsewhere."""
+    moodle = MOODLE.fullmatch(parts[part])
+    canvas = CANVAS.fullmatch(parts[part]) if part == len(parts) - 1 else None
+    if moodle:
+        return f"{moodle['name'].replace('_', ' ')}_{moodle['number']}_assignsubmission_file_"
+    return f"{canvas['name']}_{canvas['number']}_{canvas['upload']}" if canvas else ""
 
 
 def _number(form: str) -> str:
-    """Return the number of a person in what `_platform_name` says, with the platform's name."""
+    """Return the number of a person in what `_form` says, with the platform's name."""
     moodle = MOODLE.fullmatch(form)
     return f"Moodle's number {moodle['number']}" if moodle else f"Canvas's number {form.split('_')[1]}"
 
@@ -166,7 +157,7 @@ def _of_one_person(
 
     Of several numbers the one counts that was given to this student, or under which this student handed in before.
     """
-    by_number = {item: _number(form) for item in items if (form := _platform_name(item))}
+    by_number = {item: _number(item.form) for item in items if item.form}
     there = set(by_number.values())
     right = {by_number[item] for item in by_number if item.name in given or item.parts[0] in given}
     right = right or {number for number in there if numbers.get(number) == student}
@@ -190,16 +181,14 @@ def _variants(course: Course, name: str, items: Iterable[_Item], numbers: Mappin
             assignment = load(course.hidden(name))
             marks = {variant_for(assignment, student, course.secret).mark: student for student in course.students}
         with contextlib.suppress(CourseError, OSError, Unreadable):
-            mark = (read(item.read()).metadata.get(METADATA) or {}).get("variant", "")
+            about = read(item.read()).metadata.get(METADATA)
+            mark = str(about.get("variant")) if isinstance(about, dict) else ""
             carried |= {item.parts[0]: marks[mark]} if mark in marks else {}
     words = {}
     for folder, student in carried.items():
-        folders = [other for other in carried if carried[other] == student]
-        known = [number for number in numbers if numbers[number] == student]
+        folders = [known for known in (*numbers, *carried) if student in (numbers.get(known), carried.get(known))]
         words[folder] = f"; it carries {student}'s variant. If it is theirs: --is '{folder}={student}'"
-        if known:
-            words[folder] = f"; it carries {student}'s variant, but {student} handed in under {known[0]}"
-        elif len(folders) > 1:
+        if len(folders) > 1:
             words[folder] = f"; {len(folders)} folders carry {student}'s variant: {', '.join(folders)}"
     return words
 
@@ -238,6 +227,7 @@ def undo(course: Course, name: str, student: str) -> Path:
         if not course.attempts(name, student):
             course.rebuilt(name, student).unlink(missing_ok=True)
         course.result(name, student).unlink(missing_ok=True)
+        _form_file(newest).unlink(missing_ok=True)
     except BaseException:
         place.rename(newest)
         raise
@@ -249,24 +239,24 @@ def undo(course: Course, name: str, student: str) -> Path:
 
 def _owner(
     course: Course, name: str, item: _Item, given: Mapping[str, str], numbers: Mapping[str, str]
-) -> Student | str:
-    """Return whose a file is, by what was given and by its name, or why nobody was found."""
+) -> tuple[Student | str, int]:
+    """Return whose a file is, by what was given and by its name, and which part says so; or why nobody was found."""
     named, part = match(course.students, item.name, numbers, course.assignments)
     key = item.name if item.name in given else item.parts[0]
     if key in given and not (isinstance(named, Student) and named.id != given[key]):
-        return course.student(given[key])
+        return course.student(given[key]), 0
     if key in given and (part == 0 or (key == item.name and part < len(item.parts) - 1)):
         raise CourseError(
             f"--is must not take a file from the folder of another student; got {item.name} for {given[key]}. "
             "Move it out of that folder first"
         )
     if item.name in given:
-        return course.student(given[item.name])
+        return course.student(given[item.name]), 0
     words = [*item.parts[:-1], item.parts[-1].split(".")[0]]
     other = next((other for other in course.assignments if other in words), name)
     if name in words or other == name or _holds(words[-1], name):
-        return named
-    return f"its name says that it is of the assignment {other}"
+        return named, part
+    return f"its name says that it is of the assignment {other}", -1
 
 
 def _must_name(given: Mapping[str, str], items: Sequence[_Item], source: Path) -> None:
@@ -305,28 +295,27 @@ def match(
         ('no part of its name is a student of students.csv', -1)
     """
     parts = PurePosixPath(name).parts
-    last = len(parts) - 1
+    added = "|".join([*map(re.escape, map(str.casefold, assignments)), ADDED])
+    keys = {s: {s.id.casefold(), s.email.casefold()} - {""} for s in students.values()}
+    near: dict[str, list[str]] = {}
     for i, part in enumerate(parts):
-        moodle, canvas = MOODLE.fullmatch(part), CANVAS.fullmatch(part) if i == last else None
+        is_file = i == len(parts) - 1
+        moodle, canvas = MOODLE.fullmatch(part), CANVAS.fullmatch(part) if is_file else None
         if form := moodle or canvas:
             platform = "Moodle" if moodle else "Canvas"
             known = numbers.get(f"{platform}'s number {form['number']}", "")
             if known in students:
                 return students[known], i
-            named = [s for s in students.values() if same_name(s, form["name"])]
+            named = [s for s in keys if same_name(s, form["name"])]
             # Moodle has other numbers in each assignment, so they say nothing.
-            numbered = [s for s in students.values() if not moodle and s.canvas_id == form["number"]]
+            numbered = [s for s in keys if not moodle and s.canvas_id == form["number"]]
             fitting = [s for s in numbered if s in named] or numbered + named
             return _one(fitting, i, f"{platform} says {form['name']!r} (number {form['number']}), which fits")
-    added = "|".join([*map(re.escape, map(str.casefold, assignments)), ADDED])
-    near: dict[str, list[str]] = {}
-    for i, part in enumerate(parts):
         text = unicodedata.normalize("NFC", part[:LONGEST_NAME]).casefold()
-        stem = ENDINGS.sub("", text) if i == last else text
-        keys = {s: {s.id.casefold(), s.email.casefold()} - {""} for s in students.values()}
-        exact = [s for s in keys if {text, stem} & keys[s]]
+        stem = ENDINGS.sub("", text) if is_file else text
         chunks = _chunks(stem, added)
-        if fitting := exact or [s for s in keys if _is_whole(s, keys[s], chunks)]:
+        fitting = [s for s in keys if {text, stem} & keys[s]] or [s for s in keys if _is_whole(s, keys[s], chunks)]
+        if fitting:
             return _one(fitting, i, f"{part!r} fits")
         inside = [s.id for s in keys if any(_holds(stem, key) for key in keys[s]) or _name(s) <= set(_words(stem))]
         near |= {part: inside} if inside else {}

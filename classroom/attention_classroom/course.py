@@ -20,7 +20,9 @@ __all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_ta
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
 COLUMNS = ("id", "last_name", "first_name", "email")
 ALL_COLUMNS = (*COLUMNS, "canvas_id")
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)  # as Canvas calls files
+CANVAS = re.compile(
+    r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.DOTALL
+)  # as Canvas calls files
 
 
 @dataclass(frozen=True)

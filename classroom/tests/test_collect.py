@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from attention_classroom.collect import collect, match, undo
+from attention_classroom.collect import collect, match, platform_names, undo
 from attention_classroom.course import CourseError, Student, open_course
 
 OF_OTHERS = [("j.", ""), ("jo-", ""), ("jo_", ""), ("x+", ""), ("", ".2"), ("", "-2"), ("", "_2"), ("", "@uni.de")]
@@ -100,6 +100,8 @@ def received(course, name="scaling"):
         ("Emmy Noether_4711_assignsubmission_file_/s103.ipynb", "s101"),
         ("noetheremmy_123_456_s103.ipynb", "s101"),
         ("s101/s103.ipynb", "s101"),
+        ("s101/Ada Maria van der Berg_4711_assignsubmission_file_/x.ipynb", "s101"),
+        ("s101/vanderbergadamaria_5_6_x.ipynb", "s101"),
     ],
 )
 def test_a_name_says_whose_it_is(course, name, student):
@@ -217,6 +219,15 @@ def test_of_two_people_with_one_name_in_a_download_none_is_guessed_and_a_known_n
     collected = collect(course, "scaling", tmp_path / "both")
     assert [file for file, _ in collected.unmatched] == [f"{second}/x.ipynb"]
     assert received(course) == {"s101": [{"x.ipynb": b"1"}]}
+
+
+def test_a_number_that_a_student_wrote_into_a_name_is_nobodys_number(course, tmp_path):
+    forged = {"s103/evil_71_5_x.ipynb": "1", "s103/Evil_4711_assignsubmission_file_/x.ipynb": "2"}
+    collect(course, "scaling", make_folder(tmp_path / "plain", forged))
+    assert list(received(course)) == ["s103"] and platform_names(course, "scaling") == {}
+    files = {"noetheremmy_71_6_x.ipynb": "canvas", "Min Kim_4711_assignsubmission_file_/x.ipynb": "moodle"}
+    collect(course, "scaling", make_folder(tmp_path / "in", files))
+    assert received(course)["s101"] == [{"noetheremmy_71_6_x.ipynb": b"canvas"}] and len(received(course)["s103"]) == 1
 
 
 def test_what_names_another_student_in_a_folder_that_is_given_stays_theirs(course, tmp_path):

@@ -7,7 +7,7 @@ import zipfile
 
 import nbformat
 import pytest
-from tiny_course import NAME, make_course, release, solved, write_result
+from tiny_course import NAME, make_course, release, solved, variant, write_result
 
 from attention_classroom.collect import collect, platform_names, undo
 from attention_classroom.course import CourseError, Student, write
@@ -59,22 +59,23 @@ def test_feedback_goes_back_where_the_work_came_from(tmp_path):
     folder = "Participant_4713_assignsubmission_file_"
     write(source / "First1 Last1_11_assignsubmission_file_" / "a.ipynb", nbformat.writes(solved(course, "s1")))
     write(source / folder / "b.ipynb", nbformat.writes(solved(course, "s2")))
-    for number in (4714, 4715):
-        write(
-            source / f"Participant_{number}_assignsubmission_file_" / "c.ipynb", nbformat.writes(release(course, "s3"))
-        )
+    for number, mark in enumerate(({}, {"variant": []}, "x", variant(course, "s3").mark), start=4714):
+        copied = release(course, "s3")
+        copied.metadata["attention_tutorial"] = mark if number < 4717 else {"variant": mark}
+        write(source / f"Participant_{number}_assignsubmission_file_" / "c.ipynb", nbformat.writes(copied))
+    write(source / "Participant_4718_assignsubmission_file_" / "c.ipynb", nbformat.writes(copied))
     collected = collect(course, NAME, source)
     assert [student for student, _ in collected.new] == ["s1"]
     reasons = {file.split("_")[1]: why for file, why in collected.unmatched}
     assert f"it carries s2's variant. If it is theirs: --is '{folder}=s2'" in reasons["4713"]
-    assert "2 folders carry s3's variant: Participant_4714_" in reasons["4714"]
+    assert "2 folders carry s3's variant: Participant_4717_" in reasons["4718"] and "carr" not in reasons["4714"]
     assert [student for student, _ in collect(course, NAME, source, given={folder: "s2"}).new] == ["s2"]
     write(tmp_path / "again" / folder / "b.ipynb", "no notebook any more")
     forged = tmp_path / "again" / folder.replace("4713", "4716") / "b.ipynb"
     write(forged, nbformat.writes(release(course, "s2")))
     collected = collect(course, NAME, tmp_path / "again")
     assert [student for student, _ in collected.new] == ["s2"]
-    assert "s2's variant, but s2 handed in under Moodle's number 4713" in collected.unmatched[0][1]
+    assert "2 folders carry s2's variant: Moodle's number 4713, Participant_4716_" in collected.unmatched[0][1]
     collect(course, NAME, tmp_path / "again", given={forged.parent.name: "s3"})
     assert platform_names(course, NAME)["s3"] == forged.parent.name
     undo(course, NAME, "s3")

@@ -240,8 +240,18 @@ def test_what_was_handed_in_is_as_it_came(course):
 
 
 def test_what_was_taken_back_leaves_the_report(course, capsys):
-    """The last test of this course."""
     assert main(["undo", NAME, "lou", "--course", str(course.root)]) == DONE
     assert "0 earlier ones are left" in capsys.readouterr().out
     assert main(["report", NAME, "--course", str(course.root)]) == DONE
     assert grades(course)["lou"]["status"] == "missing" and not course.rebuilt(NAME, "lou").exists()
+
+
+def test_a_newer_attempt_has_no_points_until_it_is_graded(course, tmp_path, capsys):
+    """The last test of this course."""
+    newer = tmp_path / "rita.ipynb"
+    newer.write_text(course.handout(NAME, "rita").read_text())
+    assert main(["collect", NAME, str(newer), "--course", str(course.root)]) == DONE
+    assert capsys.readouterr().out.endswith(f"Next: attention-classroom grade {NAME}\n")
+    assert main(["report", NAME, "--course", str(course.root)]) == LOOK
+    assert "Not graded as they are now: rita. Next: attention-classroom grade" in capsys.readouterr().err
+    assert (grades(course)["rita"]["status"], grades(course)["rita"]["score"]) == ("not graded", "")

@@ -218,17 +218,6 @@ def test_points_of_other_checks_questions_or_answers_are_not_reported(course, pa
     assert read_rows(open_course(course.root), NAME)[1].status == "graded", "another assignment's checks are not these"
 
 
-def test_points_of_an_older_attempt_are_not_reported(course):
-    attempt = course.received(NAME, "s2") / "2027-01-03T000000Z"
-    write(attempt / f"{NAME}.ipynb", nbformat.writes(solved(course, "s2")))
-    try:
-        row = read_rows(course, NAME)[1]
-        assert (row.status, row.score, row.attempts) == ("not graded", None, 2)
-    finally:
-        attempt.rename(course.root / "undone")
-    assert read_rows(course, NAME)[1].status == "graded"
-
-
 # ---- Answers that are alike -----------------------------------------------------------------------------------------
 
 ONE = '''
