@@ -101,7 +101,9 @@ def in_course(run: Callable[..., int]) -> Callable[..., int]:
         import torch
 
         torch.set_num_threads(1)  # small tensors; submissions are graded side by side
-        return run(open_course(folder), **options)
+        course = open_course(folder)
+        _ = course.settings  # what is wrong with them is said before anything is done
+        return run(course, **options)
 
     return opened
 

@@ -91,7 +91,11 @@ class Course:
         students = list(self.students) if (self.root / "students.csv").is_file() else []
         for name, extended in settings["extensions"].items():
             for student in extended if students else ():
-                _must_be_known(student, students, f"{path}: [extensions] {name} must name an id of students.csv")
+                _must_be_known(
+                    student,
+                    students,
+                    f"{path}: [extensions] {name} must name an id of students.csv, in quotes if it has a dot",
+                )
         return settings
 
     @cached_property
