@@ -143,6 +143,18 @@ def test_what_is_wrong_is_named_in_one_message(course, arguments, says, capsys, 
     assert "Traceback" not in printed
 
 
+def test_a_name_in_the_settings_that_is_not_known_stops_every_command(course, capsys):
+    path = course.root / "course.toml"
+    before = path.read_text()
+    try:
+        path.write_text(f"{before}\n[extensions.{NAME}]\nRita = 2027-02-03T23:59:00+01:00\n")
+        assert main(["collect", NAME, "nowhere", "--course", str(course.root)]) == REFUSED
+    finally:
+        path.write_text(before)
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "must name an id of students.csv, in quotes if it has a dot; got Rita. Did you mean rita?" in printed
+
+
 @pytest.mark.parametrize("device", ["full disk", "closed pipe"])
 def test_where_nothing_can_be_printed_it_is_said_in_a_sentence(course, device, monkeypatch, capsys):
     if device == "full disk":
