@@ -338,7 +338,7 @@ def _words(text: str) -> list[str]:
 
 
 def _squeezed(text: str) -> set[str]:
-    """Return the forms of a name without spaces: platforms differ in what they do with letters beyond ASCII."""
+    """Return what platforms may make of a name: no spaces, and letters beyond ASCII kept, bare or left out."""
     return {"".join(_words(text)), re.sub(r"[^a-z0-9]", "", text.lower())} - {""}
 
 
@@ -346,7 +346,7 @@ def same_name(student: Student, name: str) -> bool:
     orders = (f"{student.last_name} {student.first_name}", f"{student.first_name} {student.last_name}")
     words = sorted(_words(orders[0]))
     squeezed = {form for order in orders for form in _squeezed(order)}
-    return words != [] and (words == sorted(_words(name)) or not squeezed.isdisjoint(_squeezed(name)))
+    return words != [] and (words == sorted(_words(name)) or "".join(_words(name)) in squeezed)
 
 
 def _name(student: Student) -> set[str]:

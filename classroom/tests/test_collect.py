@@ -118,6 +118,7 @@ def test_a_name_says_whose_it_is(course, name, student):
         ("kimmin_4_5_x.ipynb", "s104, s105"),
         ("vanderbergadamaria_71_5_x.ipynb", "s101, s103"),  # the number is of one, the name of another
         ("Nobody Known_4711_assignsubmission_file_/s101.ipynb", "'Nobody Known' (number 4711)"),
+        ("möllerłukjürg_5_6_x.ipynb", "fits no student"),  # without what is not ASCII it is s102's name
         ("s101 and s103.ipynb", "s101, s103"),
         ("notebook-1.ipynb", "no part"),
         ("s1010.ipynb", "no part"),

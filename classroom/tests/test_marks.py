@@ -127,14 +127,17 @@ def change_a_file(path, old, new):
     ],
     ids=["rubric", "question", "points"],
 )
-def test_a_mark_does_not_count_for_another_question(course, change):
+def test_a_question_of_the_courses_own_is_marked_and_no_mark_counts_for_another_question(course, change):
     with (course.root / "course.toml").open("a") as file:
         file.write(f'[questions]\n{NAME} = ["3: What would you change?"]\n')
     course = open_course(course.root)
+    asked = {cell.id: cell.source for cell in release(course, "s5").cells}
+    assert "What would you change?" in asked["own-1-task"] and asked["own-1"] == "*Your answer here.*"
     hand_in(course, "s5", solved(course, "s5", **{"own-1": "Everything."}))
     write_result(course, "s5")
+    assert shown(course)["own-1"]["s5"]["text"] == "Everything."
     join(course, NAME, [save(course, "ann", ("s5", "own-1", "3"), ("s5", "why", "2"))])
-    assert rows(course)["s5"].waiting == []
+    assert (rows(course)["s5"].score, rows(course)["s5"].most, rows(course)["s5"].waiting) == (9, 9, [])
     change(course.root)
     course = open_course(course.root)
     assert rows(course)["s5"].status == "not graded", "the old points are not those of what is asked now"
@@ -223,19 +226,6 @@ def test_one_student_may_have_more_time(course):
     late = rows(open_course(course.root))
     assert (late["s1"].penalty, late["s1"].hours_late) == (0, 0)
     assert late["s2"].penalty == pytest.approx(0.2) and late["s2"].hours_late == pytest.approx(24 + 245 / 3600)
-
-
-def test_a_question_of_the_courses_own_is_asked_and_marked(course):
-    with (course.root / "course.toml").open("a") as file:
-        file.write(f'[questions]\n{NAME} = ["3: What would you change?"]\n')
-    course = open_course(course.root)
-    asked = {cell.id: cell.source for cell in release(course, "s5").cells}
-    assert "What would you change?" in asked["own-1-task"] and asked["own-1"] == "*Your answer here.*"
-    hand_in(course, "s5", solved(course, "s5", **{"own-1": "Everything."}))
-    write_result(course, "s5")
-    assert shown(course)["own-1"]["s5"]["text"] == "Everything."
-    join(course, NAME, [save(course, "ann", ("s5", "own-1", "3"), ("s5", "why", "2"))])
-    assert (rows(course)["s5"].score, rows(course)["s5"].most) == (9, 9)
 
 
 def test_who_leaves_the_list_leaves_the_report(course):
