@@ -267,13 +267,13 @@ class Subject:
             if not all(isinstance(x, Tensor) for x in self.heard[name]):
                 raise ValueError(f"projections must name modules from a tensor to a tensor; {name} is another")
         heard = [[self.words(y, size) for y in self.heard[name]] for name in self.names]
-        own, width = 3 if len(heard) > 2 else 1, heard[0][1].size(-1)
-        if width % (size.heads if own == 3 else 3 * size.heads):
-            raise Broken(f"{self.names[0]} gives {width} features, which num_heads={size.heads} cannot share")
-        q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].chunk(3, dim=-1)
-        if k.size(-1) % (d_head := q.size(-1) // size.heads):
-            raise Broken(f"with num_heads={size.heads} a head has {d_head} features, which do not divide the "
-                         f"{k.size(-1)} of the keys; num_heads is that of queries")  # fmt: skip
+        own = 3 if len(heard) > 2 else 1
+        q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].tensor_split(3, dim=-1)
+        width, *others = widths = [x.size(-1) for x in (q, k, v)]
+        shared = others[0] == others[1] and not width % size.heads and not width % others[0]
+        if not shared or others[0] % (width // size.heads):
+            raise Broken(f"queries, keys and values of {widths} features do not give num_heads={size.heads} heads: do "
+                         "projections name those of queries, keys, values and output, in this order?")  # fmt: skip
         return Heads(q, k, v, heard[-1][0] if len(heard) > own else output, q.size(-1) // size.heads)
 
     def words(self, x: Tensor, size: Size) -> Tensor:

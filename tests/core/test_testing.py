@@ -539,6 +539,7 @@ said = {
     "positions": (prepared(built(rotary(2), triangle)), QKV | CAUSAL, "say positions=True"),
     "num_heads": (prepared(built()), QKV | {"num_heads": 2}, "does with num_heads=3"),
     "d_model": (prepared(built()), {"d_model": 8}, "d_model=8"),
+    "projections": (prepared(built()), QKV | {"projections": "out qkv out"}, "do projections name those of queries"),
     "mask_axes": (prepared(zeros_at_padding), PADDED | {"mask_axes": "m n"}, "mask_axes='m n' wrong"),
     "axes": (nn.MultiheadAttention(12, 3), {"call": lambda layer, x: layer(x, x, x)[0]}, "axes='n batch d'"),
 }  # fmt: skip
@@ -670,13 +671,15 @@ def test_the_command_says_the_same(tmp_path, monkeypatch, capsys):
     (tmp_path / "my_own_attention.py").write_text(
         "import torch\nfrom torch import nn\n"
         "def no_root(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
-        "layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)\n"
+        "layer, lazy = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), nn.LazyLinear(8)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["my_own_attention:no_root", "mask=None"]) == 1
     assert "your scores are 2 times too large" in capsys.readouterr().out
     assert main(["my_own_attention:layer", "d_model=8", "half=False"]) == 0
     assert capsys.readouterr().out.startswith("6 laws hold: output, order, texts")
+    assert main(["my_own_attention:lazy", "d_model=8"]) == 2
+    assert capsys.readouterr().err.startswith("layer has lazy modules")
     assert main(["my_own_attention:missing"]) == 2
     assert capsys.readouterr().err.startswith("usage: python -m attention_tutorial.testing module:object")
 
