@@ -4,7 +4,7 @@ The steps are the right answers and the wrong ones of the chapters' tables, each
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +28,7 @@ class Step(NamedTuple):
 
     words: str = ""
     mistake: int | None = None
+    alone: bool = False  # not tried together with another fault
 
 
 class Heads(NamedTuple):
@@ -39,9 +40,10 @@ class Heads(NamedTuple):
     got: Tensor
     d_head: int
 
-    def split(self, cut: Callable[[Tensor, int], Tensor] = SPLIT.right) -> list[Tensor]:
+    def split(self, cuts: Sequence[Callable[[Tensor, int], Tensor]] = (SPLIT.right,) * 3) -> list[Tensor]:
         """Return queries, keys and values, each (batch, heads, n, d_head)."""
-        parts = [cut(x, x.size(-1) // self.d_head) for x in (self.q, self.k, self.v)]
+        of = zip(cuts, (self.q, self.k, self.v), strict=True)
+        parts = [cut(x, x.size(-1) // self.d_head) for cut, x in of]
         return [repeat_heads(x, parts[0].size(1)) for x in parts]
 
     def expected(self, allowed: Tensor, scale: float) -> Tensor:
@@ -73,18 +75,33 @@ def _reshaped(heads: Tensor) -> Tensor:
     return heads.reshape(*heads.shape[:-3], heads.size(-2), -1)
 
 
-_SCRAMBLED, _DEALT = SPLIT.wrong_answers[0], SPLIT.wrong_answers[-1]
+def _collected(heads: Tensor) -> Tensor:
+    return heads.movedim(-3, -1).flatten(-2)
+
+
+_SCRAMBLED, _, _NOT_SWAPPED, _DEALT = (wrong.answer for wrong in SPLIT.wrong_answers)
 _JOINED = Step("the heads are joined without transposing back, so each row holds pieces of several words", 9)
-HEADS = (
-    (Step(), SPLIT.right, _join),
-    (Step(), _DEALT.answer, lambda x: x.movedim(-3, -1).flatten(-2)),  # dealt out, and collected as they were dealt
-    (_JOINED, SPLIT.right, _reshaped),
-    *(
-        (Step(str(wrong.message), 9), wrong.answer, join)
-        for wrong in (_SCRAMBLED, _DEALT)
-        for join in (_join, _reshaped)
-    ),
-)
+_CUT = Step(str(SPLIT.wrong_answers[0].message), 9)
+_ACROSS = Step("at each word the heads look at one another, not the words: the axis of the heads must come before that "
+               "of the words (swap axes 1 and 2; or does axes= say something else?)", 9)  # fmt: skip
+_PARTS = ("queries", "keys", "values", "output")
+Cut = Callable[[Tensor, int], Tensor]
+HEADS: list[tuple[Step, tuple[Cut, ...], Callable[[Tensor], Tensor]]] = [
+    (Step(), (SPLIT.right,) * 3, _join),
+    (_JOINED, (SPLIT.right,) * 3, _reshaped),
+    *((_CUT, (_SCRAMBLED,) * 3, join) for join in (_join, _reshaped)),
+    (_ACROSS, (_NOT_SWAPPED,) * 3, lambda x: x.flatten(-2)),
+]
+for dealt in itertools.product((False, True), repeat=4):  # which of them are cut as (d h), others as (h d)
+    if any(dealt):
+        those = " and ".join(part for part, so in zip(_PARTS, dealt, strict=True) if so)
+        step = (
+            Step()
+            if all(dealt)
+            else Step(f"the features of {those} are split as (d h), the others as (h d)", alone=True)
+        )
+        cuts = tuple(_DEALT if so else SPLIT.right for so in dealt[:3])
+        HEADS.append((step, cuts, _collected if dealt[3] else _join))
 _IN_TURN = Step("keys and values are repeated over the heads as 0, 1, 0, 1 and not as 0, 0, 1, 1", 10)
 ROLES = (
     (Step(), (0, 1, 2)),
@@ -92,12 +109,25 @@ ROLES = (
     (Step("queries and keys are swapped: row i of the weights belongs to query i"), (1, 0, 2)),
     (Step("the queries serve as keys, too"), (0, 0, 2)),
 )
+_NOT_RESCALED = {"sum": "the output is", "output": "the sum is", "": "output and sum are"}
 _AXIS = "your softmax runs over {}; it must run over the keys, along each row"
 
 
-def _over(*axes: int) -> Weigh:
+def _over(*axes: int, fill: float = -1e9) -> Weigh:
     """A softmax over several axes at once."""
-    return lambda scores, allowed: ((s := scores.masked_fill(~allowed, -1e9)) - s.logsumexp(axes, keepdim=True)).exp()
+    return lambda scores, allowed: ((s := scores.masked_fill(~allowed, fill)) - s.logsumexp(axes, keepdim=True)).exp()
+
+
+def _in_blocks(size: int, rescaled: str) -> Weigh:
+    """Blocks of keys, one after another, where only one of sum and output is rescaled to a new maximum, or neither."""
+
+    def weigh(scores: Tensor, allowed: Tensor) -> Tensor:
+        s = scores.masked_fill(~allowed, -1e9)
+        tops = torch.cat([x.amax(-1, keepdim=True).expand_as(x) for x in s.split(size, -1)], -1).cummax(-1).values
+        right, wrong = (s - tops[..., -1:]).exp(), (s - tops).exp()
+        return (right if rescaled == "output" else wrong) / (right if rescaled == "sum" else wrong).sum(-1, True)
+
+    return weigh
 
 
 def _under(mask: Tensor) -> Weigh:
@@ -109,31 +139,42 @@ def _weighings(allowed: Tensor) -> Iterator[tuple[Step, Weigh]]:
     """Yield the right softmax, and those of the exercises, of the right mask and of those of the exercises."""
     right, n = SURVIVING_SOFTMAX.right, allowed.size(-1)
     yield Step(), right
-    if not allowed.all():
+    yield Step("the fill is added to the scores, so in a row that may see no key nothing is hidden; set the weights of "
+               "such a row to zero", 13, alone=True), _under(allowed | ~allowed.any(-1, keepdim=True))  # fmt: skip
+    wrong_masks = []
+    if (~allowed & allowed.any(-1, keepdim=True)).any():
         causal = allowed.equal(causal_mask(n).expand_as(allowed))
         yield Step("the mask has no effect", 14 if causal else None), lambda scores, _: scores.softmax(-1)
-        for wrong in CAUSAL.wrong_answers if causal else ():
-            triangle = wrong.answer(n, n)
-            if not triangle.equal(causal_mask(n)):
-                yield Step(str(wrong.message), wrong.mistake), _under(triangle)
+        wrong_masks = [(wrong, wrong.answer(n, n)) for wrong in CAUSAL.wrong_answers] if causal else []
+    if allowed.equal(allowed.tril()):
+        wrong_masks.append((CAUSAL.wrong_answers[1], allowed | torch.ones_like(allowed).triu(1).tril(1)))
+    for wrong, mask in wrong_masks:
+        if not mask.expand_as(allowed).equal(allowed):
+            yield Step(WRONG_WAY if wrong.mistake == 7 else str(wrong.message), wrong.mistake), _under(mask)
     for wrong in SURVIVING_SOFTMAX.wrong_answers:
         yield Step(WRONG_WAY if wrong.mistake == 7 else str(wrong.message), wrong.mistake), wrong.answer
     yield Step("the mask hides words as queries, not as keys: its last axis is that of keys", 12), _under(allowed.mT)
-    yield Step(_AXIS.format("the heads"), 5), _over(-3)
-    yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4)
-    yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1)
+    for fill in (-1e9, -torch.inf):
+        yield Step(_AXIS.format("the heads"), 5), _over(-3, fill=fill)
+        yield Step(_AXIS.format("the texts of the batch"), 5), _over(-4, fill=fill)
+        yield Step(_AXIS.format("the whole matrix at once"), 5), _over(-2, -1, fill=fill)
+    for size, (rescaled, part) in itertools.product((1, 2, 3, 4), _NOT_RESCALED.items()):
+        words = f"keys come in blocks, and {part} not rescaled when a larger maximum comes"
+        yield Step(words, alone=True), _in_blocks(size, rescaled)
     yield Step("the softmax is taken twice"), lambda scores, mask: right(scores, mask).softmax(-1)
     yield Step("there is no softmax: the scores themselves are the weights"), lambda scores, mask: scores * mask
     yield Step("there is no softmax: scores are divided by their sum"), lambda s, a: s * a / (s * a).sum(-1, True)
 
 
 def recognise(
-    heads: Heads, allowed: Tensor, scale: float, *, like: Reading | None = None, tolerance: float = 1e-4
-) -> Reading | None:
+    heads: Heads, allowed: Tensor, scale: float, *, again: Heads | None = None, like: Reading | None = None,
+    tolerance: float = 1e-4,
+) -> Reading | None:  # fmt: skip
     """Find the way of computing, with the fewest faults and at most two, that gives the output that came.
 
     Args:
         heads: queries, keys, values, and what came of them.
+        again: the same for another input: the way must give this output, too.
         allowed: who may look at whom, (batch, 1, m, n).
         scale: the factor that scores should have.
         like: how it computes under another mask: then only its weights can differ.
@@ -150,30 +191,39 @@ def recognise(
     for step, weigh in _weighings(allowed):
         weights = weigh((scale * q @ k.mT)[None], allowed).nan_to_num()
         weighings.setdefault(weights.float().numpy().tobytes(), (step, weigh))
-    kinds = list(HEADS)
-    if k.size(1) > heads.k.size(-1) // heads.d_head:
-        kinds.append((_IN_TURN, lambda x, h: SPLIT.right(x, h).repeat(1, k.size(1) // h, 1, 1), _join))
+    shared = heads.k.size(-1) < heads.q.size(-1)
+    kinds = [kind for kind in HEADS if kind[0] is not _ACROSS or (allowed.all() and not shared)]
+    if shared:
+        in_turn = (SPLIT.right, *(lambda x, h: SPLIT.right(x, h).repeat(1, k.size(1) // h, 1, 1),) * 2)
+        kinds.append((_IN_TURN, in_turn, _join))
     ways = [
         way for way in itertools.product(kinds, ROLES, weighings.values())
         if (_faults(way) < 3 if like is None else (like.heads, like.roles) == (way[0][0], way[1][0]))
     ]  # fmt: skip
     for way in sorted(ways, key=_faults):
-        (head, cut, join), (roles, role), (weighing, weigh) = way
-        parts = heads.split(cut)
-        raw, v = parts[role[0]] @ parts[role[1]].mT, parts[role[2]]
-
-        def errors(factors: Tensor, raw: Tensor = raw, v: Tensor = v, weigh: Weigh = weigh, join: Any = join) -> Tensor:
-            output = join(weigh(factors.view(-1, 1, 1, 1, 1) * raw, allowed).nan_to_num() @ v)
-            return (output - heads.got).abs().flatten(1).amax(dim=1) / expected.abs().max()
-
-        factor = _least(errors, scale, tolerance)
-        if factor is not None:
-            return Reading(head, roles, weighing, factor)
+        errors = [_errors(x, way, allowed, expected.abs().max()) for x in (heads, again or heads)]
+        factor = _least(errors[0], scale, tolerance)
+        if factor is not None and errors[1](torch.tensor([factor]).double()) <= tolerance:
+            return Reading(way[0][0], way[1][0], way[2][0], factor)
     return None
 
 
+def _errors(heads: Heads, way: Any, allowed: Tensor, size: Tensor) -> Callable[[Tensor], Tensor]:
+    """How far the output of a way is from what came, for each of some factors of the scores."""
+    (head, cuts, join), (_, role), (_, weigh) = way
+    parts = heads.split(cuts)
+    raw, v = parts[role[0]] @ parts[role[1]].mT, parts[role[2]]
+    seen = allowed[:, :, :1, :1] if head is _ACROSS else allowed
+
+    def errors(factors: Tensor) -> Tensor:
+        output = join(weigh(factors.view(-1, 1, 1, 1, 1) * raw, seen).nan_to_num() @ v)
+        return (output - heads.got).abs().flatten(1).amax(dim=1) / size
+
+    return errors
+
+
 def _faults(way: Any) -> int:
-    return sum(bool(step.words) for step, *_ in way)
+    return sum(bool(step.words) + step.alone for step, *_ in way)
 
 
 def _least(errors: Callable[[Tensor], Tensor], scale: float, tolerance: float) -> float | None:

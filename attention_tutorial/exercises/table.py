@@ -23,7 +23,7 @@ MISTAKES = {
     10: "repeating a mask over the heads in another order than the tensors",
     11: "rows without an allowed key that become NaN",
     12: "masking the queries of padding as well as the keys",
-    13: "a fill that half precision cannot hold, or 1e-9 where -1e9 was meant",
+    13: "a finite fill in place of minus infinity, such as -1e9, or 1e-9 by a slip",
     14: "a causal mask that is missing, off by one, or dropped in evaluation",
     15: "weights averaged over heads, or one axis in front taken for another",
 }

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .._validation import check_flag, check_size
 from ..exercises.table import MISTAKES
-from ._laws import Broken, Scale, Size, Subject, askable
+from ._laws import UNLESS, Broken, Causal, Scale, Size, Subject, askable
 
 __all__ = ["BrokenLaws", "Finding", "Law", "check_attention", "check_layer"]
 
@@ -29,6 +29,7 @@ class Finding:
         section: where the book shows it.
         message: what came, what was expected, and what causes it.
         mistake: its number in `MISTAKES`, if it is a common one.
+        unless: what to say to the check if the law is not meant to hold.
         place: where the smallest input shows it.
         example: that input, as it was handed over, and the output.
     """
@@ -37,13 +38,15 @@ class Finding:
     section: str
     message: str
     mistake: int | None = None
+    unless: str = ""
     place: str = ""
     example: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __str__(self) -> str:
         cause = f"\n    a common mistake: {MISTAKES[self.mistake]}" if self.mistake else ""
+        unless = f"\n    {self.unless}" if self.unless else ""
         shown = ", ".join(f"{name} {_numbers(x)}" for name, x in self.example.items())
-        return f"{self.message}{cause}\n    smallest input: {shown}{f'; {self.place}' if self.place else ''}"
+        return f"{self.message}{cause}{unless}\n    smallest input: {shown}{f'; {self.place}' if self.place else ''}"
 
 
 def _numbers(x: Tensor) -> str:
@@ -88,12 +91,12 @@ class Law:
         if broken is not None:
             smallest = next(filter(None, map(self._broken, self._subject.sizes)), broken)
             message, mistake, _ = broken.args
-            found = Finding(self.name, self.section, message, mistake, smallest.args[2], self._subject.last)
-            raise BrokenLaws([found])
+            unless, place, last = UNLESS.get(self.name, ""), smallest.args[2], self._subject.last
+            raise BrokenLaws([Finding(self.name, self.section, message, mistake, unless, place, last)])
 
     def _broken(self, size: "Size") -> Broken | None:
         try:
-            with torch.no_grad():
+            with torch.inference_mode(False), torch.no_grad():
                 self._hold(self._subject, size)
         except Broken as broken:
             return broken
@@ -126,7 +129,7 @@ def check_attention(
     mask: str | None = "allowed",
     axes: str = "batch heads n d",
     mask_axes: str = "batch heads m n",
-    causal: bool = False,
+    causal: Causal = False,
     cross: bool = True,
     scale: Scale = None,
     returns_weights: bool = False,
@@ -142,7 +145,7 @@ def check_attention(
             that are added to the scores; None for a function of query, key and value alone.
         axes: of query, key and value, such as ``"batch n heads d"`` or ``"n d"``.
         mask_axes: of masks; "1" is an axis of that size, as in ``"batch 1 m n"``.
-        causal: whether it hides the future by itself.
+        causal: whether it hides the future by itself; or the mask that it has by itself, as a function of m and n.
         cross: whether queries may be more or fewer than keys.
         scale: the factor of the scores, or a function of d_k; 1/√d_k if left out.
         returns_weights: whether it returns output and weights.
@@ -155,6 +158,7 @@ def check_attention(
 
     Raises:
         BrokenLaws: if some do not hold.
+        RuntimeError: if the check cannot copy the code, or cannot call it in float64 on the CPU.
         TypeError: if an argument is of another type.
         ValueError: if a convention is unknown.
 
@@ -186,7 +190,7 @@ def check_layer(
     mask: str | None = None,
     axes: str = "batch n d",
     mask_axes: str = "batch m n",
-    causal: bool = False,
+    causal: Causal = False,
     scale: Scale = None,
     returns_weights: bool = False,
     empty_rows: bool = True,
@@ -208,7 +212,7 @@ def check_layer(
         mask: as in :func:`check_attention`; None if it takes none.
         axes: of x: ``"n batch d"`` where the batch comes second.
         mask_axes: of masks: ``"m n"`` for one that is the same for all texts, ``"batch n"`` for one of padding.
-        causal: whether it hides the future by itself.
+        causal: whether it hides the future by itself; or the mask that it has by itself, as a function of m and n.
         scale: as in :func:`check_attention`.
         returns_weights: whether it returns output and weights, of all heads or of their mean.
         empty_rows: as in :func:`check_attention`.
@@ -220,6 +224,7 @@ def check_layer(
 
     Raises:
         BrokenLaws: if some do not hold.
+        RuntimeError: if the check cannot copy the code, or cannot call it in float64 on the CPU.
         TypeError: if an argument is of another type.
         ValueError: if a convention or a projection is unknown.
 

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: of the command line.
 
     Returns:
-        0 if all laws hold, 1 if some do not.
+        0 if all laws hold, 1 if some do not, 2 if they cannot be tested.
     """
     sys.path.insert(0, "")
     try:
@@ -31,6 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenLaws as broken:
         print(broken)
         return 1
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 2
     except (ValueError, TypeError, AttributeError, ImportError) as error:
         print(f"usage: python -m attention_tutorial.testing module:object [name=value ...]\n{error}", file=sys.stderr)
         return 2

@@ -2,16 +2,18 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
 
 from .._validation import check_flag
 from ..analysis.influence import find_influence, follows_order
-from ..exercises.chapter05 import EQUAL_ROWS, HALF_FILL, NAN_GRADIENTS, NAN_ROWS, NO_GRADIENT, OUTSHONE, OVERFLOW
+from ..exercises.chapter05 import HALF_FILL, NAN_GRADIENTS, NAN_ROWS, NO_GRADIENT
 from ..exercises.diagnosis import first_wrong_place
 from ..exercises.parse import random
 from ..exercises.recognise import WRONG_WAY, Heads, Reading, recognise
@@ -20,6 +22,16 @@ from ..masks import causal_mask
 CLOSE = 1e-4  # sound code may compute in float32 inside
 same = partial(torch.allclose, atol=CLOSE)
 Scale = float | Callable[[int], float] | None
+Causal = bool | Callable[[int, int], Tensor]
+CONVERT = {torch.float64: nn.Module.double, torch.float16: nn.Module.half, torch.bfloat16: nn.Module.bfloat16}
+
+
+UNLESS = {  # what to say where the law is not meant to hold
+    "empty rows": "if no query is ever without a key, say empty_rows=False",
+    "lengths": "if there are always as many queries as keys, say cross=False",
+    "half precision": "if it never computes in 16 bits, say half=False",
+}
+HIDES = "Does it hide the future by itself? Then say causal=True"
 
 
 class Broken(Exception):
@@ -27,6 +39,15 @@ class Broken(Exception):
 
     def __init__(self, message: str, mistake: int | None = None, place: str = "") -> None:
         super().__init__(message, mistake, place)
+
+
+class _Detach(TorchFunctionMode):
+    """Lets deepcopy copy tensors that were computed, such as weights that a layer keeps, without their history."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is Tensor.__deepcopy__ and not args[0].is_leaf:
+            args = (args[0].detach(), *args[1:])
+        return function(*args, **(kwargs or {}))
 
 
 class Size(NamedTuple):
@@ -52,7 +73,7 @@ def lay_out(x: Tensor, have: str, want: str) -> Tensor:
 class Subject:
     """What is examined. Copies of it are, one for each type, in evaluation mode."""
 
-    code: Callable[..., Any]
+    code: Any  # a function or a module
     call: Callable[..., Any]
     sizes: Sequence[Size]
     names: Sequence[str]  # of the projections
@@ -60,7 +81,7 @@ class Subject:
     mask: str | None
     axes: str
     mask_axes: str
-    causal: bool
+    causal: Causal
     scale: Scale
     returns_weights: bool
     empty_rows: bool
@@ -75,7 +96,8 @@ class Subject:
         if self.mask not in (None, "allowed", "masked", "added"):
             raise ValueError(f"mask must be 'allowed', 'masked', 'added' or None; got {self.mask!r}")
         for name in ("causal", "returns_weights", "empty_rows", "half", "positions"):
-            check_flag(name, getattr(self, name))
+            if not (name == "causal" and callable(self.causal)):
+                check_flag(name, getattr(self, name))
         own = ("batch heads n d", "n d") if self.function else ("batch n d", "n d")
         for name, known, needed in (("axes", *own), ("mask_axes", "batch heads 1 m n", "n")):
             axes = getattr(self, name)
@@ -89,9 +111,24 @@ class Subject:
     def copy(self, dtype: torch.dtype) -> Any:
         """Return a copy. A matrix of zeros would show nothing, so it is drawn."""
         if dtype not in self.copies:
-            self.copies[dtype] = layer = copy.deepcopy(self.code)
+            if isinstance(self.code, nn.Module) and any(map(is_lazy, (*self.code.parameters(), *self.code.buffers()))):
+                raise RuntimeError("layer has lazy modules, which have no weights yet: call it once, then check it")
+            step = "a copy"
+            try:
+                with _Detach():
+                    layer = copy.deepcopy(self.code)
+                step = f"that copy to the CPU and to {dtype}"
+                if isinstance(layer, nn.Module):
+                    CONVERT[dtype](layer.cpu()).eval()
+            except Exception as error:
+                told = f"{type(error).__name__}: {error}".rstrip(".")
+                raise RuntimeError(
+                    f"the check tests a copy of your layer, but could not make it: {told}. Remove what cannot be "
+                    "copied, such as a lock or an open file, before the check" if step == "a copy" else
+                    f"the check could not move {step}: {told}. Hand over a layer that can be moved there"
+                ) from error  # fmt: skip
+            self.copies[dtype] = layer
             if isinstance(layer, nn.Module):
-                layer.to(dtype).eval()
                 for weight in layer.parameters():
                     if weight.dim() > 1 and not weight.any():
                         weight.data = 0.3 * random(*weight.shape).to(dtype)
@@ -99,11 +136,11 @@ class Subject:
                     if isinstance(module, nn.Dropout):
                         module.p = 0.0  # so that training can be compared
                 for name in self.names:
-                    layer.get_submodule(name).register_forward_hook(partial(self.hear, name))
+                    layer.get_submodule(name).register_forward_hook(partial(self.hear, name), with_kwargs=True)
         return self.copies[dtype]
 
-    def hear(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        self.heard[name] = inputs[0].detach(), output.detach()
+    def hear(self, name: str, module: nn.Module, inputs: Any, named: Any, output: Any) -> None:
+        self.heard[name] = (*inputs, *named.values())[0], output
 
     def draw(self, size: Size, seed: int = 0) -> Tensor:
         """Draw words (batch, n, features), with one digit after the point."""
@@ -131,13 +168,11 @@ class Subject:
                 mask = torch.zeros(mask.shape, dtype=dtype).masked_fill(~mask, -torch.inf)
             self.last["mask"] = ~mask if self.mask == "masked" else mask
             masks = [self.last["mask"]]
+        code = self.copy(dtype)
         try:
-            result = self.call(self.copy(dtype), *given, *masks)
+            result = self.call(code, *given, *masks)
         except Exception as error:
-            cause = f"your code raised {type(error).__name__}: {error}"
-            if "must match" in cause and allowed is not None and masks[0].dim() == 3:
-                raise Broken(f"{cause}; does the mask's first axis meet the heads? Write mask[:, None]", 15) from error
-            raise Broken(cause) from error
+            self.tell(error, size, code, given, masks)
         if not all(map(torch.equal, given, kept.values())):
             raise Broken("it changes its arguments; work on new tensors")
         parts = tuple(result) if isinstance(result, tuple | list) else (result,)
@@ -145,16 +180,66 @@ class Subject:
             wanted = "output and weights" if self.returns_weights else "a tensor (is it returns_weights=True?)"
             raise Broken(f"it must return {wanted}; got {', '.join(type(part).__name__ for part in parts)}")
         if parts[0].shape[:-1] != given[0].shape[:-1]:
-            raise Broken(f"its output must have the shape {tuple(given[0].shape)}; got {tuple(parts[0].shape)}")
+            raise Broken(f"its output must have the shape {tuple(given[0].shape)}; got {tuple(parts[0].shape)}: "
+                         f"{self.doubt(size, masks[0] if masks else None)}")  # fmt: skip
         self.last["output"] = parts[0].detach()
         output = lay_out(parts[0], self.axes, ours).double()
         weights = parts[1].double() if parts[1:] else None
         return output.transpose(1, 2).flatten(2) if self.function else output, weights
 
+    def tell(self, error: Exception, size: Size, code: Any, given: list[Tensor], masks: list[Any]) -> NoReturn:
+        """Say whose fault an error is: that of the types or the device of the check, of a flag, or of the code."""
+        cause, (mask, *_) = f"{type(error).__name__}: {error}".rstrip("."), (*masks, None)
+        module = isinstance(self.code, nn.Module)
+        if given[0].dtype == torch.float64:
+            del self.copies[torch.float64]
+            with _Detach():
+                fresh, untouched = self.copy(torch.float64), copy.deepcopy(self.code)
+            for each in (fresh, untouched) if module else ():
+                each.train(code.training)
+            if self.runs(fresh, *given, *masks):
+                raise Broken(f"your code raised {cause}, but not when it is called for the first time: does it keep "
+                             "something from call to call, such as a cache?") from error  # fmt: skip
+            parameters = untouched.parameters() if module else ()
+            like = next((p for p in parameters if p.is_floating_point()), torch.ones(0, dtype=torch.float32))
+            if self.runs(untouched, *(x if x is None or x.dtype == torch.bool else x.to(like) for x in given + masks)):
+                raise RuntimeError(
+                    f"the check computes in float64 on the CPU, and there your code raised {cause}. As it is, it runs: "
+                    + ("make tensors inside it with the dtype and the device of x, and check a layer before it is "
+                       "quantized" if module else "hand over the layer itself, not a function of it, with call=...")
+                ) from error  # fmt: skip
+        if mask is not None and mask.dim() == 3 and self.runs(code, *given, mask[:, None]):
+            raise Broken(f"your code raised {cause}; does the mask's first axis meet the heads? Write mask[:, None], "
+                         "or is it mask_axes='batch 1 m n'?", 15) from error  # fmt: skip
+        shapes = f"{tuple(given[0].shape)}" + ("" if mask is None else f" and a mask {tuple(mask.shape)}")
+        raise Broken(f"your code raised {cause}. It was called with {shapes}: {self.doubt(size, mask)}") from error
+
+    def doubt(self, size: Size, mask: Tensor | None) -> str:
+        """Ask whether the flags that give the shapes are right."""
+        flags: dict[str, Any] = {"axes": self.axes}
+        if mask is not None:
+            flags["mask_axes"] = self.mask_axes
+        elif not self.function:
+            flags |= {"d_model": size.d, "num_heads": size.heads}
+        return f"is {' or '.join(f'{name}={value!r}' for name, value in flags.items())} wrong?"
+
+    def runs(self, code: Any, *inputs: Any) -> bool:
+        try:
+            self.call(code, *inputs)
+        except Exception:
+            return False
+        return True
+
+    def own_mask(self, m: int, n: int) -> Tensor:
+        """Return what it lets its queries see by itself, (m, n)."""
+        if callable(self.causal):
+            return self.causal(m, n)
+        return causal_mask(m, n) if self.causal else torch.ones(m, n, dtype=torch.bool)
+
     def seen(self, size: Size, allowed: Tensor | None = None) -> Tensor:
         """Return who must see whom, (batch, n, n)."""
         everyone = torch.ones(size.batch, size.n, size.n, dtype=torch.bool)
-        return (everyone if allowed is None else allowed) & (causal_mask(size.n) if self.causal else everyone)
+        return (everyone if allowed is None else allowed) & self.own_mask(size.n, size.n)
 
     def hidden(self, size: Size, first: int | None = None) -> Tensor:
         """Hide the last words of the first text, or from ``first`` on; of all texts, if one mask serves all."""
@@ -167,23 +252,28 @@ class Subject:
         """Hide the last words if it takes a mask."""
         return None if self.mask is None else self.hidden(size)
 
-    def heads(self, size: Size, allowed: Tensor | None = None) -> Heads | None:
+    def heads(self, size: Size, allowed: Tensor | None = None, seed: int = 0) -> Heads | None:
         """Return queries, keys and values of all heads, and what came of them; None where they are not known."""
         if self.positions or not (self.names or self.function):
             return None
         self.heard.clear()
-        x = self.draw(size)
+        x = self.draw(size, seed)
         output, _ = self.run(size, (x,), allowed)
         if self.function:
             return Heads(x, x.roll(1, -1), x.roll(2, -1), output, size.d)
         for name in self.names:
             if name not in self.heard:
                 raise Broken(f"{name} is never called: is it left out, or is only its weight used?")
+            if not all(isinstance(x, Tensor) for x in self.heard[name]):
+                raise ValueError(f"projections must name modules from a tensor to a tensor; {name} is another")
         heard = [[self.words(y, size) for y in self.heard[name]] for name in self.names]
-        own, width = 3 if len(heard) > 2 else 1, heard[0][1].size(-1)
-        if width % (size.heads if own == 3 else 3 * size.heads):
-            raise Broken(f"{self.names[0]} gives {width} features, which num_heads={size.heads} cannot share")
-        q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].chunk(3, dim=-1)
+        own = 3 if len(heard) > 2 else 1
+        q, k, v = [pair[1] for pair in heard[:3]] if own == 3 else heard[0][1].tensor_split(3, dim=-1)
+        width, *others = widths = [x.size(-1) for x in (q, k, v)]
+        shared = others[0] == others[1] and not width % size.heads and not width % others[0]
+        if not shared or others[0] % (width // size.heads):
+            raise Broken(f"queries, keys and values of {widths} features do not give num_heads={size.heads} heads: do "
+                         "projections name those of queries, keys, values and output, in this order?")  # fmt: skip
         return Heads(q, k, v, heard[-1][0] if len(heard) > own else output, q.size(-1) // size.heads)
 
     def words(self, x: Tensor, size: Size) -> Tensor:
@@ -194,36 +284,54 @@ class Subject:
         if x.numel() != size.batch * size.n * x.size(-1):
             raise Broken(f"the projections must take and give (batch, n, features); got {tuple(x.shape)}")
         x = x.reshape(*axes, -1) if x.shape[:2] != (size.batch, size.n) else x
-        return (x.transpose(0, 1) if x.shape[:2] != (size.batch, size.n) else x).double()
+        return (x.transpose(0, 1) if x.shape[:2] != (size.batch, size.n) else x).detach().double()
 
     def scale_for(self, d_head: int) -> float:
         return float(d_head**-0.5 if self.scale is None else self.scale(d_head) if callable(self.scale) else self.scale)
 
     def reading(self, size: Size, allowed: Tensor | None = None) -> Reading | None:
         """Return how the heads are computed, as far as it is known: on the largest size, which tells faults apart."""
-        key = None if allowed is None else tuple(allowed.flatten().tolist())
+        key, last = None if allowed is None else tuple(allowed.flatten().tolist()), self.last
         if size != self.sizes[-1] or (heads := self.heads(size, allowed)) is None:
             return None
         if key not in self.readings:
             plain = None if allowed is None else self.readings.get(None)
             seen, scale = self.seen(size, allowed)[:, None], self.scale_for(heads.d_head)
-            self.readings[key] = None if key and not plain else recognise(heads, seen, scale, like=plain)
+            again = self.heads(size, allowed, seed=7)
+            self.readings[key] = None if key and not plain else recognise(heads, seen, scale, again=again, like=plain)
+        self.last = last
         return self.readings[key]
 
     def blame(self, size: Size, message: str, mistake: int | None = None, place: str = "", mask: Any = None) -> None:
         """Raise what is known to be wrong, without a mask or with it; if nothing is, what is said here."""
-        last, readings = self.last, [self.reading(size, allowed) for allowed in (None, mask)]
+        readings = [self.reading(size, allowed) for allowed in (None, mask)]
         wrong = [step for reading in readings if reading for step in reading.steps if step.words]
-        self.last = last
         raise Broken(wrong[0].words, wrong[0].mistake, place) if wrong else Broken(message, mistake, place)
+
+    def other_flags(self, size: Size) -> str:
+        """Name the flags under which the same code agrees with PyTorch's function, on two inputs; else nothing."""
+        drawn = [heads for seed in (0, 7) if (heads := self.heads(size, seed=seed))]
+        width = drawn[0].q.size(-1)
+        for own, flag in ((self.causal, ""), (True, "causal=True"), (False, "causal=False")):
+            seen = replace(self, causal=own).seen(size)[:, None]
+            for d_head in range(width, 0, -1):
+                if width % d_head or drawn[0].k.size(-1) % d_head:
+                    continue
+                likes = [heads._replace(d_head=d_head) for heads in drawn]
+                if all(same(like.got, like.expected(seen, self.scale_for(d_head))) for like in likes):
+                    return " and ".join(filter(None, [flag, f"num_heads={width // d_head}"
+                                                      if width // d_head != size.heads else ""]))  # fmt: skip
+        return ""
 
 
 def output(subject: Subject, size: Size) -> None:
     model, x = subject.model(size), subject.draw(size)
     if not model(x).isfinite().all():
-        raise Broken("the output holds NaN or infinity, without any mask: is 0 multiplied by infinity?", 11)
+        raise Broken("the output holds NaN or infinity, without any mask: is 0 multiplied by infinity, or is all "
+                     "masked along the axis of a softmax?")  # fmt: skip
     if not same(model(x), model(x)):
-        raise Broken("two calls differ in evaluation: is dropout on? Say F.dropout(..., training=self.training)")
+        raise Broken("two calls differ in evaluation: is dropout on (say F.dropout(..., training=self.training)), or "
+                     "does it keep something from call to call, such as a cache?")  # fmt: skip
 
 
 def rows(subject: Subject, size: Size) -> None:
@@ -231,10 +339,10 @@ def rows(subject: Subject, size: Size) -> None:
     x = subject.draw(size)
     output, weights = subject.run(size, (x, x.roll(1, -1), torch.ones_like(x)) if subject.function else (x,))
     sums = weights.sum(dim=-1) if weights is not None else output  # a mean of ones is one
-    known = subject.function or weights is not None
-    if known and ((sums - 1).abs().max() > CLOSE or (weights is not None and weights.min() < -CLOSE)):
-        raise Broken("rows of weights must be positive and sum to 1 over the keys; yours do not", 5,
-                      f"sums from {sums.min():.3g} to {sums.max():.3g}")  # fmt: skip
+    if (sums - 1).abs().max() > CLOSE or (weights is not None and weights.min() < -CLOSE):
+        sink = " (with a sink they sum to less, and this check does not know sinks)" if sums.max() < 1 + CLOSE else ""
+        raise Broken(f"rows of weights must be positive and sum to 1 over the keys; yours do not{sink}", None,
+                     f"sums from {sums.min():.3g} to {sums.max():.3g}")  # fmt: skip
 
 
 def divisor(subject: Subject, size: Size) -> None:
@@ -252,17 +360,21 @@ def tell_factor(subject: Subject, size: Size, factor: float, d: int) -> tuple[st
              ("√d_k", d**0.5, None), ("the number of heads", size.heads, 2), ("the number of keys", size.n, 2),
              ("multiplied by √d_k", d**-0.5, 4), ("multiplied by √d_model", width**-0.5, 4))  # fmt: skip
     found = [(name, mistake) for name, number, mistake in names if abs(number * factor - 1) < 2e-3]
+    fewer = size._replace(n=size.n - 1)
+    if (heads := subject.heads(fewer)) and (less := recognise(heads, subject.seen(fewer)[:, None], right)):
+        found = [each for each in found if ("keys" in each[0]) != (abs(less.factor / factor - 1) < 2e-3)]
     by = f" ({' or '.join(name for name, _ in found[:2])})" if found else ""
     told = f"{right / factor:.3g} times too small" if factor < right else f"{factor / right:.3g} times too large"
     root = " (√d_k)" if subject.scale is None else ""
-    message = f"your scores are {told}: divided by {1 / factor:.3g}{by}, expected {1 / right:.3g}{root}"
+    message = (f"your scores are {told}: divided by {1 / factor:.3g}{by}, expected {1 / right:.3g}{root}; if that is "
+               "meant, say scale=...")  # fmt: skip
     return message, found[0][1] if found else None
 
 
 def joined(subject: Subject, size: Size) -> None:
     agreement(subject, size, "heads")
     (x, _), (taken, given) = (subject.heard[subject.names[i]] for i in (0, -1))
-    if x.dim() == 4:
+    if x.dim() == 4 and isinstance(subject.copy(torch.float64).get_submodule(subject.names[0]), nn.Linear):
         raise Broken("all heads share one small projection and see parts of the features: project before you split")
     if len(subject.names) % 2 == 0 and taken.any() and taken.equal(given):
         raise Broken(f"{subject.names[-1]} returns what it takes: the joined heads are not mixed by W^O")
@@ -287,17 +399,39 @@ def agreement(subject: Subject, size: Size, *steps: str) -> None:
         message, mistake = tell_factor(subject, size, reading.factor, heads.d_head)
         raise Broken(message, mistake, place)
     if not steps:
-        why = "its divisor is another" if reading else "no fault that this book knows explains it"
+        if reading:
+            why = "its divisor is another"
+        elif flags := subject.other_flags(size):
+            why = f"it gives what yours does with {flags}. Is that meant? Then say so"
+        else:
+            why = ("none of the mistakes that this check tries explains it. Attention of another kind, as with a sink, "
+                   "a cap or normalised queries, does not agree, nor need it")  # fmt: skip
+            alone = find_influence(subject.model(size), subject.draw(size), tolerance=1e-5)
+            if not subject.function and alone.equal(subject.seen(size)) and knows_order(subject, size):
+                why += ". The order of words counts: are there positions? Then say positions=True"
         raise Broken(f"F.scaled_dot_product_attention gives something else; {why}", None, place)
 
 
+def knows_order(subject: Subject, size: Size) -> bool:
+    """Say whether the last output changes when the other words that it sees change places."""
+    model, x = subject.model(size), subject.draw(size)
+    others = subject.seen(size)[0, -1, :-1].nonzero().flatten()
+    shuffled, before = x.clone(), model(x)[:, -1]
+    shuffled[:, others] = x[:, others.roll(1)]
+    return bool((model(shuffled)[:, -1] - before).abs().max() > 1e-6 * before.abs().max())
+
+
 def order(subject: Subject, size: Size) -> None:
-    kept = follows_order(subject.model(size), subject.draw(size), torch.arange(size.n).roll(1), tolerance=CLOSE)
-    if subject.positions and kept and size.n > 1:
-        raise Broken("words have no order: are positions added along the batch, x.size(0) in place of x.size(1)?")
-    if not subject.positions and not kept:
-        subject.blame(size, "shuffled words must get the same outputs, shuffled: is something reshaped without a "
-                      "transpose, or are there positions (then say positions=True)?", 9)  # fmt: skip
+    if subject.positions:
+        if subject.seen(size)[0, -1, :-1].sum() > 1 and not knows_order(subject, size):
+            raise Broken("where other words change places, the last output stays: words have no order. Are positions "
+                         "added along the batch (x.size(0) for x.size(1)), turned along the axis of heads, or the same "
+                         "for all words?")  # fmt: skip
+    elif not follows_order(subject.model(size), subject.draw(size), torch.arange(size.n).roll(1), tolerance=CLOSE):
+        seen = find_influence(subject.model(size), subject.draw(size), tolerance=1e-5)
+        subject.blame(size, "shuffled words must get the same outputs, shuffled: are there positions (then say "
+                      "positions=True), or is something reshaped without a transpose?" if seen.triu(1).any() else
+                      f"words see nothing of the future. {HIDES}")  # fmt: skip
 
 
 def texts(subject: Subject, size: Size) -> None:
@@ -305,8 +439,14 @@ def texts(subject: Subject, size: Size) -> None:
         return
     model, x = subject.model(size), subject.draw(size)
     if not same(model(torch.stack([x[0], 3 * x[1]]))[0], model(x)[0]):
-        subject.blame(size, "a text changes with the other text of the batch: which axis is the batch? Does a softmax "
-                      "or a reshape run over it?", 15)  # fmt: skip
+        turned = replace(subject, axes="n batch d", copies=subject.copies).model(size)
+        second = not subject.function and same(turned(torch.stack([x[0], 3 * x[1]]))[0], turned(x)[0])
+        told = (
+            "is batch_first=True missing? (If it is meant, say axes='n batch d'.)"
+            if second
+            else "does a softmax, a norm or a reshape run over it?"
+        )
+        subject.blame(size, f"a text changes with the other text of the batch: {told}", 15 if second else None)
     if not same(model(x.flip(0)), model(x).flip(0)):
         raise Broken("texts that change places must take their outputs along: are positions added along the batch, "
                      "x.size(0) in place of x.size(1)?")  # fmt: skip
@@ -329,19 +469,27 @@ def _hold_to_mask(subject: Subject, size: Size, allowed: Tensor | None) -> None:
         subject.blame(size, WRONG_WAY, 7, place, allowed)
     if not got[counts.any(dim=-1)].isfinite().all():
         subject.blame(size, "the output holds NaN, although each word may see some key: is 0 multiplied by infinity?",
-                      11, place)  # fmt: skip
+                      None, place)  # fmt: skip
     causal, last = expected.equal(causal_mask(size.n).expand_as(expected)), subject.last
-    bare = allowed is not None and not subject.causal and same(got, subject.model(size)(x))
+    own, next_one = allowed is None, ones.triu(1).tril(1)
+    bare = not own and not subject.causal and same(got, subject.model(size)(x))
+    unmasked = subject.positions or follows_order(model, x, torch.arange(size.n).roll(1), tolerance=CLOSE)
     subject.last = last
     told = [
         (causal, ones.triu(), "each word sees the future in place of the past: the triangle is turned round", None),
-        (causal, ones.tril(1), "the triangle is one diagonal too wide: each word sees one of the future", 14),
+        (causal or own, seen & expected | next_one,
+         "the triangle is one diagonal too wide: each word sees one of the future", 14),
         (not causal, expected.mT, "the mask hides words as queries, not as keys: its last axis is that of keys", 12),
-        (allowed is None, ones, "the future is seen: is the triangle missing, or set after the softmax?", 14),
+        (own and unmasked, ones, "the future is seen: is the triangle missing, or set after the softmax?", None),
+        (own, ones, "the future is seen, though words are not treated alike: is the triangle set after the softmax, or "
+         "does another sum, such as a normaliser, run over all keys?", None),
         (bare, ones, "the mask has no effect", 14 if causal else None),
+        (own, seen & expected, "words of the past are hidden, too. Is that meant, as in a window? Then say "
+         "causal=lambda m, n: sliding_window_mask(m, n, 3), or what it is", None),
+        (not subject.causal, expected.tril(), f"besides the mask the future is hidden. {HIDES}", None),
         (True, seen & expected, "the mask hides more than it should", None),
         (True, seen, "masked keys keep some weight: are they masked after the softmax, is their score a number that "
-         "is not very low, or does something run over the queries or words that should not?", 6),
+         "is not very low, or does something run over the queries or words that should not?", None),
     ]  # fmt: skip
     message, mistake = next((told, m) for asked, acts, told, m in told if asked and not ((seen != acts) & counts).any())
     if not subject.causal and not subject.positions:
@@ -354,10 +502,10 @@ def future(subject: Subject, size: Size) -> None:
     _hold_to_mask(subject, size, allowed)
     with torch.enable_grad():
         x = subject.draw(size).requires_grad_()
-        output = subject.model(size, allowed)(x)
-        for i in range(size.n - 1 if output.requires_grad else 0):
+        output, hidden = subject.model(size, allowed)(x), ~subject.seen(size, allowed)
+        for i in range(size.n if output.requires_grad else 0):
             row = (output[:, i] * random(output.size(-1))).sum()
-            if torch.autograd.grad(row, x, retain_graph=True)[0][:, i + 1 :].abs().max() > 1e-6:
+            if (torch.autograd.grad(row, x, retain_graph=True)[0].abs() * hidden[:, i, :, None]).max() > 1e-6:
                 raise Broken("a word gets a gradient from an earlier one's output, which must not depend on it")
 
 
@@ -381,7 +529,8 @@ def empty_rows(subject: Subject, size: Size) -> None:
     if (find_influence(model, x, tolerance=1e-5) & empty[..., None] & ~torch.eye(size.n, dtype=torch.bool)).any():
         padding(subject, size)  # does the mask work elsewhere?
         model(x)  # that is the example
-        raise Broken(EQUAL_ROWS, 13)
+        subject.blame(size, "a row that may see no key still changes with masked words, as it does with any finite "
+                      "fill; set the weights of such a row to zero", mask=allowed)  # fmt: skip
 
 
 def _holds(law: Callable[[Subject, Size], None], subject: Subject, size: Size) -> bool:
@@ -395,25 +544,32 @@ def _holds(law: Callable[[Subject, Size], None], subject: Subject, size: Size) -
 def lengths(subject: Subject, size: Size) -> None:
     if not _holds(agreement, subject, size):
         return  # it is wrong anyway
-    for m, n in ((size.n, size.n + 2), (size.n + 2, size.n)):
+    for m, n in ((size.n, size.n + 2), (size.n + 2, size.n))[: 1 if subject.causal else 2]:
         q, k, v = (random(size.batch, x, size.heads * size.d, seed=i) for i, x in enumerate((m, n, n)))
         got, place = subject.run(size, (q, k, v))[0], f"m = {m}, n = {n}"
-        allowed = torch.ones(size.batch, 1, m, n, dtype=torch.bool)
-        if not same(got, Heads(q, k, v, got, size.d).expected(allowed, subject.scale_for(size.d))):
-            raise Broken("wrong where there are more queries than keys, or fewer", None, place)
+        heads, upper = Heads(q, k, v, got, size.d), torch.ones(m, n, dtype=torch.bool).tril()
+        right, upper_left = (
+            same(got, heads.expected(seen, subject.scale_for(size.d))) for seen in (subject.own_mask(m, n), upper)
+        )
+        if not right:
+            raise Broken("the triangle is aligned upper left: query i stands at position i + (n - m), as with a cache, "
+                         "not at i" if subject.causal and upper_left else
+                         "wrong where there are more queries than keys, or fewer", None, place)  # fmt: skip
 
 
 def large_scores(subject: Subject, size: Size) -> None:
     x, allowed = subject.draw(size), subject.padded(size)
     if not subject.model(size)(2000 * x).isfinite().all():
-        raise Broken(OVERFLOW)
+        raise Broken("with scores in the thousands the output holds NaN or infinity: does exp overflow (torch.softmax "
+                     "avoids it), or is 0 divided by 0?")  # fmt: skip
     if allowed is not None or subject.causal:
         kept = subject.hidden(size)[:, 0]
         loud = torch.where(kept[..., None], x, 2000 * x)
         quiet, got = (subject.model(size, allowed)(words)[kept] for words in (x, loud))
         changed, law = quiet.isfinite().all() and not same(got, quiet), padding if subject.mask else future
         if changed and _holds(law, subject, size):
-            raise Broken(f"{OUTSHONE}, and with minus infinity, not with some low number", 6)
+            raise Broken("where the score of a masked key is 2000 above the allowed ones, the output changes: is a low "
+                         "number put there in place of minus infinity, or is it masked after the softmax?")  # fmt: skip
 
 
 def half_precision(subject: Subject, size: Size) -> None:
@@ -428,7 +584,7 @@ def half_precision(subject: Subject, size: Size) -> None:
             raise Broken(HALF_FILL, 13) if "overflow" in str(broken) else broken from None
         expected = subject.model(size, allowed)(x)[:, 0]
         if expected.isfinite().all() and not (got - expected).abs().max() <= 0.1 * expected.abs().max():
-            raise Broken(f"in {dtype} the output is another: do numbers go beyond 65504, or is a fill too large?", 13)
+            raise Broken(f"in {dtype} the output is another: do numbers go beyond 65504, or is a fill too large?")
 
 
 def gradients(subject: Subject, size: Size) -> None:
@@ -457,12 +613,20 @@ def evaluation(subject: Subject, size: Size) -> None:
         others = [model(x.clone().requires_grad_()).detach()]
     if isinstance(layer, nn.Module):
         with torch.random.fork_rng():
+            before = torch.get_rng_state()
             layer.train()
             trained, again = model(x), model(x)
             layer.eval()
-        others += [trained] if same(trained, again, equal_nan=True) else []  # with dropout, they cannot be compared
-    if not all(same(first, other, equal_nan=True) for other in others):
-        raise Broken("it computes something else in evaluation, eval() and no_grad(): is the mask left out there?", 14)
+            drawn = not torch.equal(before, torch.get_rng_state())  # as dropout does
+        others += [] if drawn or not same(trained, again, equal_nan=True) else [trained]
+    padding = subject.mask is not None and "m" not in subject.mask_axes.split()
+    read = subject.hidden(size)[:, 0] if padding else slice(None)  # nobody reads what comes out at padding
+    if not all(same(first[read], other[read], equal_nan=True) for other in others):
+        bare = subject.model(size)(x)
+        if subject.mask is not None and any(same(output[read], bare[read]) for output in (first, *others)):
+            raise Broken("the mask is left out in evaluation, eval() and no_grad(), or in training", 14)
+        raise Broken("it computes something else in evaluation, eval() and no_grad(): is the mask left out there, or "
+                     "is something counted over the batch, as in BatchNorm?")  # fmt: skip
 
 
 def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Subject, Size], None]]]:
@@ -470,7 +634,7 @@ def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Sub
     heads, mask = (subject.function or bool(subject.names)) and not subject.positions, subject.mask is not None
     possible = (
         ("output", "2.6", output, True),
-        ("rows", "2.4", rows, heads or subject.returns_weights),
+        ("rows", "2.4", rows, subject.function or subject.returns_weights),
         ("divisor", "3.2", divisor, heads),
         ("heads", "4.4", joined, heads and not subject.function),
         ("agreement", "2.6", agreement, heads),
@@ -479,7 +643,7 @@ def askable(subject: Subject, cross: bool) -> list[tuple[str, str, Callable[[Sub
         ("future", "5.3", future, subject.causal or (mask and "m" in subject.mask_axes.split())),
         ("padding", "5.4", padding, mask),
         ("empty rows", "5.7", empty_rows, mask and subject.empty_rows),
-        ("lengths", "5.6", lengths, subject.function and cross and not subject.causal),
+        ("lengths", "5.6", lengths, subject.function and cross),
         ("large scores", "2a.1", large_scores, True),
         ("half precision", "5a.8", half_precision, subject.half),
         ("gradients", "2a.1", gradients, True),
