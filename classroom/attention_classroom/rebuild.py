@@ -28,7 +28,7 @@ __all__ = [
     "read", "rebuild",
 ]  # fmt: skip
 
-MEGABYTES = 100  # of a file; outputs may be large
+MEGABYTES = 20  # of a file; what is parsed of one takes up to twenty times its place
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
 METADATA = "attention_tutorial"
 EXTRA = "extra"
@@ -124,6 +124,8 @@ class Received(NamedTuple):
 def read(received: bytes) -> Received:
     """Read a file as a notebook, or raise `Unreadable`."""
     data, guessed = _parse(received)
+    if isinstance(data.get("worksheets"), list):
+        raise Unreadable("it is a notebook in the old format 3; open it in Jupyter, save it, and hand it in again")
     cells = data.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no cells")
@@ -138,7 +140,8 @@ def _parse(received: bytes) -> tuple[dict[str, Any], bool]:
     if not received.strip():
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
-        raise Unreadable(f"the file has {len(received) >> 20} MB; a notebook with {MEGABYTES} MB is not read")
+        size = f"the file has {len(received) >> 20} MB, and at most {MEGABYTES} MB are read"
+        raise Unreadable(f"{size}; clear the outputs and hand it in again")
     for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
             raise Unreadable(f"it is {kind}, not a notebook")
