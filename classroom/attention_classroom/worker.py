@@ -198,10 +198,14 @@ class Imports(ast.NodeTransformer):
         """Change the statements of a cell, and the decorators in it."""
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                name = ast.Name("__decorator__", ast.Load())
-                node.decorator_list = [ast.copy_location(ast.Call(name, [x], []), x) for x in node.decorator_list]
+                node.decorator_list = [self.decorator(x) for x in node.decorator_list]
         tree.body = [part for node in tree.body for part in self.without_missing(node)]
-        return ast.fix_missing_locations(tree)
+        return tree
+
+    def decorator(self, x: ast.expr) -> ast.expr:
+        """Return a decorator that does nothing if it is not there."""
+        name = ast.copy_location(ast.Name("__decorator__", ast.Load()), x)
+        return ast.copy_location(ast.Call(name, [x], []), x)
 
     def without_missing(self, node: ast.stmt) -> Iterator[ast.stmt]:
         """Yield a statement, or what stands in its place."""
@@ -450,7 +454,7 @@ def _take_cpu_for_gpu() -> None:
             named = kwargs or {}
             if function is torch.Tensor.cuda:
                 return args[0].clone()
-            if not any(map(is_gpu, (*args, *named.values()))):
+            if function is torch.device or not any(map(is_gpu, (*args, *named.values()))):
                 return function(*args, **named)
             result = function(*map(on_cpu, args), **{name: on_cpu(x) for name, x in named.items()})
             return result.clone() if function in (torch.Tensor.to, torch.as_tensor, torch.asarray) else result

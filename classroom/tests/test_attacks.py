@@ -135,8 +135,8 @@ ON_A_GPU = [
     "def double(x):\n    total = torch.zeros(len(x), device='cuda:0')\n    return total + 2 * x.to('cuda:0')",
     "def double(x):\n    y = torch.as_tensor(x, device='cuda')\n    y *= 2\n    return y",
     "def double(x):\n    return (2 * x.float().to('mps')).to(torch.float64)",
-    "model = torch.nn.Linear(1, 1, bias=False).cuda()\nmodel.weight.data.fill_(2)\n"
-    "def double(x):\n    return model(x.to(model.weight)[:, None])[:, 0]",
+    "model = torch.nn.Linear(1, 1, bias=False).cuda()\nfor part in model.parameters():\n    part.data.fill_(2)\n"
+    "def double(x):\n    return model(x.cuda().float()[:, None])[:, 0]",
     "def double(x):\n    with torch.device('cuda'):\n        return x.cuda() * torch.full((len(x),), 2)",
     "torch.set_default_device('cuda')\ndef double(x):\n    return x.cuda() * torch.full((len(x),), 2)",
     "def double(x):\n    noise = torch.Generator(device='cuda').manual_seed(0)\n    torch.cuda.synchronize()\n"
