@@ -28,7 +28,7 @@ __all__ = [
     "read", "rebuild",
 ]  # fmt: skip
 
-MEGABYTES = 20  # of a file; what is parsed of one takes up to twenty times its place
+MEGABYTES = 100  # of a file; outputs may be large
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
 METADATA = "attention_tutorial"
 EXTRA = "extra"
@@ -140,8 +140,7 @@ def _parse(received: bytes) -> tuple[dict[str, Any], bool]:
     if not received.strip():
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
-        size = f"the file has {len(received) >> 20} MB, and at most {MEGABYTES} MB are read"
-        raise Unreadable(f"{size}; clear the outputs and hand it in again")
+        raise Unreadable(f"the file has {len(received) >> 20} MB; a notebook with {MEGABYTES} MB is not read")
     for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
             raise Unreadable(f"it is {kind}, not a notebook")
