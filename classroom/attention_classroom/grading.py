@@ -336,7 +336,7 @@ class _Grading:
                     below += [task] * (f"{task.id}-check" not in waiting and task not in [*below, *self.open])
         left = self.limits.total_s - self.session.used
         self.session.for_added = self.limits.total_s - (1 - FOR_ADDED) * left
-        for cell in list(self.early):
+        for cell in sorted(self.early, key=lambda cell: cell.id in self.errors):  # first what only had no time
             self.run_cell(cell)
         for task in [*waiting.values(), *self.open]:
             self.judge(task, last=True)

@@ -349,6 +349,11 @@ EXPERIMENTS = {  # added cells, those of them that `double` needs, where they st
     "above the answers": ([SLEEP] * 6, (), "setup"),
     "forty": ([SLEEP] * 40, (), "setup"),
     "with a helper": (["one = 1", *[SLEEP] * 6, "two = 2"], ("one", "two"), "setup"),
+    "with a helper that takes long, for another": (
+        ["two = uses_one", *[SLEEP] * 4, "one = sleep(3)"],
+        ("one", "two"),
+        "setup",
+    ),
     "with a helper that takes long": ([*[SLEEP] * 4, "two = sleep(3)"], ("two",), "setup"),
     "endless, again and again": ([SLEEP.replace("30", "9")] * 5 + ["two = 2", DIES, DIES, DIES], ("two",), "setup"),
 }
@@ -378,6 +383,8 @@ def test_a_students_experiments_leave_the_answers_their_time(monkeypatch, name):
                 raise TooLong
             if takes > rest["stop_s"]:
                 return {"error": {"type": "TimeUp"}}
+            if "uses_one" in source and "one" not in self.there:
+                return {"error": {"type": "NameError"}}
             self.there |= set(re.findall(r"^(one|two) =", source))
             return {}
 
