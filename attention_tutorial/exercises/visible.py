@@ -229,7 +229,11 @@ def check(task_id: str, answer: Any) -> None:
         raise ValueError(f"task_id must be one of the tasks of this notebook ({known}); got {task_id!r}")
     table, frame = _tables[task_id], inspect.currentframe()
     names = frame.f_back.f_globals if frame and frame.f_back else {}
-    if names.get(table.name) != answer if callable(answer) else table.name not in names:
+    if callable(answer):
+        is_other = names.get(table.name) not in (answer, inspect.unwrap(answer))
+    else:
+        is_other = table.name not in names
+    if is_other:
         other = f"`{answer.__name__}`" if hasattr(answer, "__name__") else "something else"
         print(f"{task_id}: not checked. What is called `{table.name}` will be graded, and this is {other}: rename it.")
         return

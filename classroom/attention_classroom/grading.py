@@ -360,7 +360,7 @@ class _Grading:
         too_long = f"was stopped after {seconds:g} second{'s' * (seconds != 1)}"
         if short:
             too_long += f": the rest of your notebook's {self.limits.total_s:g} seconds is kept for the answers"
-        request = {"cell": cell.id, "source": cell.source, "released": cell.kind == "released", "stop_s": seconds}
+        request = {"cell": cell.id, "source": cell.source, "stop_s": seconds}
         try:
             reply = self.session.request(seconds + GRACE, keep=True, added=added, do="run", **request)
         except TooLong:

@@ -23,7 +23,6 @@ import pydoc
 import random
 import signal
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -120,30 +119,17 @@ def no_program(returns: Any = None) -> Callable[..., Any]:
     return refuse
 
 
-class ImportBlocker(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Refuses our packages; to the cells of a release, which call its checks, it gives things that do nothing."""
+class ImportBlocker(importlib.abc.MetaPathFinder):
+    """Refuses our packages."""
 
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = packages
-        self.released = False
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Find a package of ours before anything else does."""
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse a package of ours before anything else finds it."""
         package = name.split(".")[0]
-        if package not in self.packages:
-            return None
-        if not self.released:
+        if package in self.packages:
             raise ModuleNotFoundError(f"{package} {NOT_THERE}", name=name)
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Fill a module that stands in for one of ours."""
-        module.__getattr__ = lambda name: noop  # type: ignore[method-assign]
-
-    def forget(self) -> None:
-        """Remove what stands in for our packages."""
-        for name in [name for name in sys.modules if name.split(".")[0] in self.packages]:
-            del sys.modules[name]
 
 
 class MissingModule:
@@ -315,8 +301,7 @@ class Worker:
         self.cell = ""
         self.names_gpu = False
         self.kept: dict[str, Any] = {}
-        self.not_there = ImportBlocker(settings["blocked"])
-        sys.meta_path.insert(0, self.not_there)
+        sys.meta_path.insert(0, ImportBlocker(settings["blocked"]))
         sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
         sys.stdin = open(os.devnull)  # noqa: SIM115
         _draw_png()
@@ -337,10 +322,9 @@ class Worker:
         rest = {key: value for key, value in request.items() if key not in ("do", "number")}
         return handlers[request["do"]](**rest)
 
-    def run(self, cell: str, source: str, released: bool, stop_s: float) -> dict[str, Any]:
+    def run(self, cell: str, source: str, stop_s: float) -> dict[str, Any]:
         """Run a cell for so many seconds; say what it showed and what it raised."""
         self.cell = cell
-        self.not_there.released = released
         if not self.names_gpu and any(name in source for name in GPUS):
             self.names_gpu = True
             _take_cpu_for_gpu()
@@ -350,9 +334,6 @@ class Worker:
             result = self.shell.run_cell(source, store_history=False)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            self.not_there.released = False
-            if released:
-                self.not_there.forget()
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
         too_much = self.screen.asked > self.screen.limit or self.screen.left_out > 0
@@ -450,7 +431,7 @@ def _take_cpu_for_gpu() -> None:
         return torch.device("cpu") if is_gpu(x) else x
 
     class NoGPU(TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
             named = kwargs or {}
             if function is torch.Tensor.cuda:
                 return args[0].clone()

@@ -644,7 +644,7 @@ def test_what_a_sandbox_without_a_disk_of_its_own_must_count_is_counted(tmp_path
     needs("landlock")
     many_files = "import time\nfor i in range(10):\n    open(f'f{i}', 'wb').write(bytes(10**7))\ntime.sleep(1)"
     with SANDBOXES["landlock"].start() as child, pytest.raises(Died, match="more than 64 MB of files") as died:
-        child.request("run", 20, cell="c", source=many_files, released=False, stop_s=20)
+        child.request("run", 20, cell="c", source=many_files, stop_s=20)
     assert died.value.kind == "files"
     deep = tmp_path
     while len(str(deep)) < sandbox.LONGEST_PATH:

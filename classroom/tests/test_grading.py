@@ -364,32 +364,25 @@ def test_a_students_experiments_leave_the_answers_their_time(monkeypatch, name):
     extra, needed, behind = EXPERIMENTS[name]
     now = [0.0]
 
-    class Sleeper:
+    class Sleeper(Mortal):
         def __init__(self):
             self.there = set()
 
         def request(self, do, seconds, **rest):
-            if do == "take":
-                return {"kind": "function", "does": True, "parameters": []}
             if do == "call":
                 now[0] += 2
                 missing = rest["task"] == "double" and not self.there.issuperset(needed)
                 result = toy._weights(*rest["args"]) if rest["task"] == "weigh" else 2 * rest["args"][0]
                 return {"error": {"type": "NameError"}} if missing else {"value": result}
-            source = rest["source"]
-            takes = float((re.findall(r"sleep\((\d+)", source) or [seconds if "die" in source else 0.1])[0])
-            now[0] += min(takes, seconds, rest["stop_s"] if "die" not in source else seconds)
-            if "die" in source:
-                raise TooLong
-            if takes > rest["stop_s"]:
+            source = rest.get("source", "")
+            takes = seconds if "die" in source else sum(map(float, re.findall(r"sleep\((\d+)", source)))
+            now[0] += min(takes, seconds)
+            if takes > rest.get("stop_s", takes) and "die" not in source:
                 return {"error": {"type": "TimeUp"}}
             if "uses_one" in source and "one" not in self.there:
                 return {"error": {"type": "NameError"}}
             self.there |= set(re.findall(r"^(one|two) =", source))
-            return {}
-
-        def close(self):
-            pass
+            return super().request(do, seconds, **rest)
 
     monkeypatch.setattr(Sandbox, "start", lambda *args, **named: Sleeper())
     monkeypatch.setattr(grading.time, "monotonic", lambda: now[0])

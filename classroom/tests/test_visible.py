@@ -215,16 +215,14 @@ def test_the_check_says_what_it_finds(loaded, capsys):
 
 NAMES = {  # what a notebook defines, what is checked, how it is called if it is refused
     ("def small(q, k): return weigh(q, k)", "small"): "",
-    ("small = lambda q, k: weigh(q, k)", "small"): "",
     ("small = weigh", "weigh"): "",
     ("import functools\nsmall = functools.partial(weigh)", "small"): "",
+    ("import functools\n@functools.wraps(weigh)\ndef timed(q, k): return weigh(q, k)\nsmall = weigh", "timed"): "",
     ("import functools\n@functools.cache\ndef small(q, k): return weigh(q, k)", "small"): "",
     ("class Weigh:\n    def forward(self, q, k): return weigh(q, k)\nw = Weigh()\nsmall = w.forward", "w.forward"): "",
-    ("class Weigh:\n    def __call__(self, q, k): return weigh(q, k)\nsmall = Weigh()", "small"): "",
     ("small = 3.0", "3.0"): "",
     ("def look(q, k): return weigh(q, k)", "look"): "`look`",
     ("def small(q, k): ...\ndef look(q, k): return weigh(q, k)", "look"): "`look`",
-    ("x = 1", "lambda q, k: weigh(q, k)"): "`<lambda>`",
     ("import functools", "functools.partial(weigh)"): "something else",
     ("class Look:\n    def __call__(self, q, k): return weigh(q, k)", "Look()"): "something else",
     ("x = 1", "3.0"): "something else",
