@@ -47,7 +47,7 @@ DRAWS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG; all ot
 LACKS = ("FileNotFoundError", "ImportError", "ModuleNotFoundError", "NameError")  # raised where something is not there
 NOT_THERE = "is not there when you are graded"  # in any error of a package that is not there
 FOR_ADDED = 0.5  # of a submission's time, for the cells that the student added; the answers keep the rest
-SHORT = 1.0  # seconds that an added cell has after that
+SHORT = 1.0  # seconds that an added cell has after that, until half of the rest is used too
 TIME_UP = "TimeUp"  # as the worker says that it stopped a cell
 GRACE = 1.0  # seconds until a child is killed that does not stop a cell itself
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
@@ -355,14 +355,20 @@ class _Grading:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
         task = self.task_of(cell.id)
         added = cell.kind == "extra"
-        short = added and self.session.used > self.session.for_added
-        seconds = SHORT if short else self.limits.cell_s
-        too_long = f"was stopped after {seconds:g} second{'s' * (seconds != 1)}"
+        left, kept = self.limits.total_s - self.session.used, self.limits.total_s - self.session.for_added
+        late = added and (left < kept / 2 or self.session.starts > RESTARTS / 2)
+        short = late or (added and left < kept)
+        seconds = 0.0 if late else SHORT if short else self.limits.cell_s
+        too_long = f"was stopped after {seconds:g} second{'s' * (seconds != 1)}" if seconds else "was not run"
         if short:
-            too_long += f": the rest of your notebook's {self.limits.total_s:g} seconds is kept for the answers"
+            too_long += (
+                f": the answers keep half of your notebook's {self.limits.total_s:g} seconds and of its restarts"
+            )
         request = {"cell": cell.id, "source": cell.source, "stop_s": seconds}
         try:
-            reply = self.session.request(seconds + GRACE, keep=True, added=added, do="run", **request)
+            reply: Mapping[str, Any] = {"error": {"type": TIME_UP}}
+            if seconds:
+                reply = self.session.request(seconds + GRACE, keep=True, added=added, do="run", **request)
         except TooLong:
             reply = {"error": {"type": TIME_UP}}
         except Died as error:

@@ -347,7 +347,8 @@ SLEEP, DIES = "import time\ntime.sleep(30)", "die()"
 EXPERIMENTS = {  # added cells, those of them that `double` needs, where they stand
     "behind the answer": ([SLEEP] * 6, (), "double-check"),
     "above the answers": ([SLEEP] * 6, (), "setup"),
-    "forty": ([SLEEP] * 40, (), "setup"),
+    "a hundred": ([SLEEP] * 100, (), "setup"),
+    "crashes": (["two = 2", *["crash()"] * 30], ("two",), "setup"),
     "with a helper": (["one = 1", *[SLEEP] * 6, "two = 2"], ("one", "two"), "setup"),
     "with a helper that takes long, for another": (
         ["two = uses_one", *[SLEEP] * 4, "one = sleep(3)"],
@@ -376,9 +377,11 @@ def test_a_students_experiments_leave_the_answers_their_time(monkeypatch, name):
                 return {"error": {"type": "NameError"}} if missing else {"value": result}
             source = rest.get("source", "")
             takes = seconds if "die" in source else sum(map(float, re.findall(r"sleep\((\d+)", source)))
-            now[0] += min(takes, seconds)
+            now[0] += min(takes, seconds if "die" in source else rest.get("stop_s", seconds))
             if takes > rest.get("stop_s", takes) and "die" not in source:
                 return {"error": {"type": "TimeUp"}}
+            if "crash" in source:
+                raise Died("gone")
             if "uses_one" in source and "one" not in self.there:
                 return {"error": {"type": "NameError"}}
             self.there |= set(re.findall(r"^(one|two) =", source))
@@ -389,7 +392,7 @@ def test_a_students_experiments_leave_the_answers_their_time(monkeypatch, name):
     notebook, _ = rebuild(read(written(submission(extra=extra, behind=behind))), toy.release())
     result = grade(notebook, ASSIGNMENT, VARIANT, sandbox=SANDBOXES["landlock"])
     assert points(result) == FULL and now[0] <= grading.Limits().total_s, (result["tasks"], result["flags"])
-    assert kinds(result["flags"], "error") == {"timeout"}
+    assert kinds(result["flags"], "error", "crash") == {"timeout"}
 
 
 def test_texts_from_a_child_hold_nothing_that_a_terminal_obeys():
