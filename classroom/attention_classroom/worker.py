@@ -160,6 +160,7 @@ class MissingModule:
         return self
 
     __or__ = __ror__ = __getitem__
+    __iter__ = None  # else Python would ask for one item after another, without end
 
     def __instancecheck__(self, x: Any) -> bool:
         """Say that nothing is of a type that is not there."""
@@ -433,7 +434,7 @@ def _take_cpu_for_gpu() -> None:
     class NoGPU(TorchFunctionMode):
         def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
             named = kwargs or {}
-            if function is torch.Tensor.cuda:
+            if function in (torch.Tensor.cuda, torch.Tensor.pin_memory):
                 return args[0].clone()
             if function is torch.device or not any(map(is_gpu, (*args, *named.values()))):
                 return function(*args, **named)

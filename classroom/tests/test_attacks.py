@@ -130,7 +130,7 @@ ELSEWHERE = DOUBLE.replace("double", "in_another_cell")  # whose own cell is gon
 UNREAD = f"x = {' + '.join(['0'] * 1500)}\nimport ctypes\n{WEIGH}"
 
 ON_A_GPU = [
-    "def double(x):\n    x = x.cuda()\n    x *= 2\n    return x.cpu()",
+    "def double(x):\n    x = x.pin_memory().cuda(non_blocking=True)\n    x *= 2\n    return x.cpu()",
     "device = torch.device('cuda')\ndef double(x):\n    x = x.to(device, torch.float64)\n    x *= 2\n    return x",
     "def double(x):\n    total = torch.zeros(len(x), device='cuda:0')\n    return total + 2 * x.to('cuda:0')",
     "def double(x):\n    y = torch.as_tensor(x, device='cuda')\n    y *= 2\n    return y",
@@ -201,6 +201,7 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     **{f"typed_{i}": (source, 2, "", set()) for i, source in enumerate(TYPED)},
     "rearranged": (REARRANGED, 0, "rearranging is not there when you are graded", {"error"}),
     "circled": (CIRCLED, 0, "'constants, which is not there when you are graded'", {"error"}),
+    "iterated": ("import axes\ndef double(x):\n    return [*axes.of(), *x]", 0, "'axes, which is not there", {"error"}),
     "derived": (DERIVED, 0, "training is not there when you are graded", {"error", "missing"}),
     "gradient": (GRADIENT, 0, "gradients is not there when you are graded", {"error"}),
     "array": (ARRAY, 4, "", set()),
