@@ -291,25 +291,6 @@ def test_a_mangled_notebook_earns_what_its_answers_are_worth(change, flagged):
 
 # ---- Without end, without measure ------------------------------------------------------------------------------------
 
-FORKS = """
-import multiprocessing, os, subprocess, threading
-made = []
-for make in (os.fork, lambda: subprocess.Popen(['sh']), lambda: multiprocessing.Process(target=print).start(),
-             lambda: threading.Thread(target=print).start(), lambda: os.system('true') and 1 / 0,
-             lambda: os.posix_spawn('/bin/true', ['true'], {})):
-    for _ in range(100):
-        try:
-            make()
-        except (OSError, RuntimeError, ZeroDivisionError):
-            break
-    else:
-        made.append(make)
-print('MADE', made)
-while True:
-    os.fork()
-"""
-
-
 PROGRAMS = {  # by kinds: what they say
     "(programs do not run when you are graded)": [
         "for name in get_ipython().magics_manager.registry['ScriptMagics'].magics['cell']:\n"
@@ -340,7 +321,6 @@ LOUD = {
     "hog": "hog = []\nwhile True:\n    hog.append(bytearray(10**8))",
     "disk": "del hog\nwith open('full', 'wb') as file:\n    while True:\n        file.write(bytes(2**20))",
     "direct": "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)",
-    "forks": FORKS,
     **{source: source for sources in PROGRAMS.values() for source in sources},
     "figures": "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))",
     "flood": FLOOD,
@@ -383,10 +363,6 @@ def test_many_flags_of_one_kind_hide_no_other():
     assert len(result["flags"]) < 50
     assert kinds(result["flags"]) == {"error", "output", "memory"}
     assert all(f"{name} is not there when you are graded" in json.dumps(shown["ours"]) for name in PACKAGES)
-
-
-def test_no_process_and_no_thread_can_be_started():
-    assert "MADE []" in json.dumps(loud()[1]["forks"])
 
 
 @pytest.mark.parametrize(
@@ -566,6 +542,9 @@ ATTEMPTS = {
     "raw clone": "assert libc.syscall(56, 17, 0, 0, 0, 0) >= 0",
     "raw clone3": "assert libc.syscall(435, (ctypes.c_uint64 * 8)(), 64) >= 0",
     "program": "subprocess.run(['/bin/sh', '-c', 'true'], check=True)",
+    "spawn": "os.posix_spawn('/bin/true', ['true'], {{}})",
+    "shell": "assert libc.system(b'true') == 0",
+    "process": "import multiprocessing\nmultiprocessing.Process(target=print).start()",
     "exec": "os.execv(sys.executable, ['python'])",
     "thread": "threading.Thread(target=print).start()",
     "mount": "assert libc.mount(b'none', b'/tmp', b'tmpfs', 0, 0) == 0",
