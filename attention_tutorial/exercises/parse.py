@@ -74,6 +74,8 @@ def expect_tensor(result: Any, shape: Shape, axes: str, name: str = "the output"
     """Return a tensor, in float64 if it is no mask, or raise the `Mistake` that says what kind of thing came back."""
     if isinstance(result, tuple):
         raise Mistake(f"return {name} alone; got a tuple of {len(result)}")
+    if type(result).__name__ == "ndarray" and result.dtype.kind in "fiub":
+        result = torch.from_numpy(result.copy())
     if not isinstance(result, Tensor):
         raise Mistake(f"{name} must be a tensor; got {_kind(result)}")
     if tuple(result.shape) != shape:
@@ -102,7 +104,7 @@ def _kind(result: Any) -> str:
     if isinstance(result, list) and result:
         inside = type(result[0]).__name__
         return f"{name} of {inside}; {'torch.stack' if inside == 'Tensor' else 'torch.tensor'} makes a tensor of it"
-    return f"{name}; torch.from_numpy makes a tensor of it" if name == "ndarray" else name
+    return f"{name} of {result.dtype}" if name == "ndarray" else name
 
 
 def expect_number(result: Any, name: str = "the result") -> float:

@@ -10,6 +10,7 @@ holds no solution.
 
 import base64
 import binascii
+import inspect
 import json
 import math
 import textwrap
@@ -20,14 +21,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .judging import SECONDS, compile_case, judge
+from .judging import compile_case, judge
 from .missing import missing_when_graded
 from .parse import Returned
 from .runner import float64_by_default
 from .table import Case, Exercise, Known, WrongAnswer
 from .verdict import Verdict
 
-__all__ = ["check", "diagnose", "load", "pack", "unpack"]
+__all__ = ["check", "load", "pack", "unpack"]
 
 FORMAT = 2
 
@@ -211,34 +212,11 @@ def load(text: str) -> None:
     _tables.update(tables)
 
 
-def diagnose(task_id: str, answer: Any, *, seconds: float = SECONDS) -> str | None:
-    """Say what is wrong with an answer on the visible inputs.
-
-    Args:
-        task_id: as in the cell that was handed out.
-        answer: the function, or the value.
-        seconds: an answer that takes longer is stopped.
-
-    Returns:
-        A message; None if nothing is wrong.
-
-    Raises:
-        ValueError: if no such task was loaded.
-    """
-    diagnosis = judge(_table(task_id), answer, seconds=seconds)
-    return None if diagnosis is None else diagnosis.message
-
-
-def _table(task_id: str) -> Exercise:
-    if task_id not in _tables:
-        known = ", ".join(_tables) or "none: run the cells above first"
-        raise ValueError(f"task_id must be one of the tasks of this notebook ({known}); got {task_id!r}")
-    return _tables[task_id]
-
-
 def check(task_id: str, answer: Any) -> None:
     """Print what there is to say about an answer. It never raises on a wrong one.
 
+    What has another name than the one that will be graded is refused.
+
     Args:
         task_id: as in the cell that was handed out.
         answer: the function, or the value.
@@ -246,7 +224,20 @@ def check(task_id: str, answer: Any) -> None:
     Raises:
         ValueError: if no such task was loaded.
     """
-    diagnosis = judge(_table(task_id), answer)
+    if task_id not in _tables:
+        known = ", ".join(_tables) or "none: run the cells above first"
+        raise ValueError(f"task_id must be one of the tasks of this notebook ({known}); got {task_id!r}")
+    table, frame = _tables[task_id], inspect.currentframe()
+    names = frame.f_back.f_globals if frame and frame.f_back else {}
+    if callable(answer):
+        is_other = names.get(table.name) not in (answer, inspect.unwrap(answer))
+    else:
+        is_other = table.name not in names
+    if is_other:
+        other = f"`{answer.__name__}`" if hasattr(answer, "__name__") else "something else"
+        print(f"{task_id}: not checked. What is called `{table.name}` will be graded, and this is {other}: rename it.")
+        return
+    diagnosis = judge(table, answer)
     if diagnosis is None:
         print(f"{task_id}: right on all inputs tried here. Your points come from other inputs.")
     else:

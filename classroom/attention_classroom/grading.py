@@ -9,8 +9,8 @@ Flags say what a teacher should know beside the points. Their kinds:
     timeout    stopped after its time                       memory     more memory than allowed
     crash      the code ended Python itself                 files      more files than allowed
     output     more output than is kept                     broken     an answer that is no plain data
-    unusual    uses what an answer has no need of           ungraded   the grader failed: not the student's fault
-    common     the notebook for everybody, judged as such    beside     handed in beside the notebook, not graded
+    common     the notebook for everybody, judged as such    ungraded   the grader failed: not the student's fault
+    beside     handed in beside the notebook, not graded
     and those of `rebuild`: tampered, edited, duplicate, guessed, ids, picture, variant, unreadable
 """
 
@@ -45,6 +45,11 @@ FLAGS = 30  # of one kind, so that many of one do not hide another
 PIXELS = 4000  # of a figure, in each direction
 DRAWS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG; all others are left out
 LACKS = ("FileNotFoundError", "ImportError", "ModuleNotFoundError", "NameError")  # raised where something is not there
+NOT_THERE = "is not there when you are graded"  # in any error of a package that is not there
+FOR_ADDED = 0.5  # of a submission's time, for the cells that the student added; the answers keep the rest
+SHORT = 1.0  # seconds that an added cell has after that, until half of the rest is used too
+TIME_UP = "TimeUp"  # as the worker says that it stopped a cell
+GRACE = 1.0  # seconds until a child is killed that does not stop a cell itself
 JUDGE_S = 20.0  # beyond an answer's own time: for what is computed here
 
 
@@ -98,29 +103,37 @@ class _Session:
     child: Child | None = None
     starts: int = 0
     used: float = 0.0
-    done: list[dict[str, Any]] = field(default_factory=list)  # what a new child has to do again
+    for_added: float = 0.0  # how much of the time may be used before added cells have a short one only
+    done: list[tuple[dict[str, Any], float]] = field(default_factory=list)  # for a new child; an added cell's seconds
+
+    def __post_init__(self) -> None:
+        self.for_added = FOR_ADDED * self.limits.total_s
 
     def ready(self) -> Child:
-        """Return a living child in which all is done that was done."""
+        """Return a living child in which all is done that was done, but for long cells that no time is left for."""
         while self.child is None:
             if self.starts > RESTARTS:
                 raise _OutOfTime(f"it was started again {RESTARTS} times")
             self.starts += 1
             self.child = self.sandbox.start(self.limits, private=self.private)
-            for request in list(self.done):
+            for entry in list(self.done):
+                request, seconds = entry
+                if seconds > SHORT and self.used + seconds > self.for_added:
+                    continue
                 try:
-                    self._send(request, self.limits.cell_s)
+                    self._send(request, self.limits.cell_s + GRACE)
                 except (TooLong, Died):  # it went well the first time: not again, then
-                    self.done.remove(request)
+                    self.done.remove(entry)
                     break
         return self.child
 
-    def request(self, seconds: float, *, keep: bool = False, **request: Any) -> Mapping[str, Any]:
+    def request(self, seconds: float, *, keep: bool = False, added: bool = False, **request: Any) -> Mapping[str, Any]:
         """Have the child do something; ``keep`` what has to be done again by the next child."""
         self.ready()
+        before = self.used
         reply = self._send(request, seconds)
         if keep:
-            self.done.append(request)
+            self.done.append((request, added * (self.used - before)))
         return reply
 
     def _send(self, request: dict[str, Any], seconds: float) -> Mapping[str, Any]:
@@ -197,7 +210,8 @@ class Remote:
         return result
 
     def _ask(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Mapping[str, Any]:
-        seconds = min(self.session.limits.call_s, self.until - time.monotonic())
+        limits = self.session.limits
+        seconds = min(limits.call_s, self.until - time.monotonic())
         try:
             return self.session.request(
                 max(seconds, 0.01),
@@ -211,8 +225,9 @@ class Remote:
         except TooLong as error:
             self.flags["timeout"] = "the answer was still running after its time and was stopped"
             raise Mistake(
-                f"your code was still running after {max(seconds, 0):.0f} seconds and was stopped; look for a loop "
-                "that never ends",
+                f"your code was still running after {max(seconds, 0):.0f} seconds and was stopped: one call may take "
+                f"{limits.call_s:g} seconds, all calls of one check together {self.task.seconds:g}, and all cells and "
+                f"calls of your notebook {limits.total_s:g}; look for a loop that never ends or is very long",
                 Outcome.TOO_SLOW,
             ) from error
         except Died as error:
@@ -226,8 +241,6 @@ class Remote:
 def _raised(error: Mapping[str, Any]) -> str:
     """Say what was raised, as `attention_tutorial.exercises.runner.raised` does."""
     kind, message, line = (_text(error.get(key), size) for key, size in (("type", 60), ("message", 300), ("line", 200)))
-    if message == "can't start new thread":
-        message += ": answers are graded in one thread"
     words = f"your code raised {kind or 'an error'}{f': {message}' if message else ''}"
     return f"{words.rstrip('.')} (in the line `{line}`)" if line else words
 
@@ -289,7 +302,7 @@ class _Grading:
     errors: dict[str, str] = field(default_factory=dict)  # of cells
     open: list[Task] = field(default_factory=list)  # not filled in, or in need of what comes later
     kept: int = 0  # letters of what was shown so far
-    early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet
+    early: list[_Cell] = field(default_factory=list)  # cells that use a name which was not there yet, or had no time
     lacking: dict[str, str] = field(default_factory=dict)  # by tasks: what an answer said that needs what is not there
     elsewhere: dict[str, list[str]] = field(default_factory=dict)  # by tasks: added cells that define the answer too
 
@@ -304,14 +317,11 @@ class _Grading:
         return next((task.id for task in self.tasks if cell in (task.id, f"{task.id}-plot")), "")
 
     def run(self, cells: Sequence[_Cell]) -> None:
-        """Read and run the cells; judge each task where its check stands.
+        """Run the cells; judge each task where its check stands.
 
         What needs a name that comes further down is tried again at the end: in a notebook the cells may have been run
-        in another order.
+        in another order. So are added cells for which there was no time before the answers had theirs.
         """
-        for cell in cells:
-            if cell.kind in ("answer", "extra"):
-                self.read(cell)
         judged = [task for task in self.tasks if task.table is not None]
         waiting = {f"{task.id}-check": task for task in judged}
         below: list[Task] = []  # what is defined again below its check
@@ -324,7 +334,9 @@ class _Grading:
                 if task.name in defined(cell.source):
                     self.elsewhere.setdefault(task.id, []).append(cell.id)
                     below += [task] * (f"{task.id}-check" not in waiting and task not in [*below, *self.open])
-        for cell in list(self.early):
+        left = self.limits.total_s - self.session.used
+        self.session.for_added = self.limits.total_s - (1 - FOR_ADDED) * left
+        for cell in sorted(self.early, key=lambda cell: cell.id in self.errors):  # first what only had no time
             self.run_cell(cell)
         for task in [*waiting.values(), *self.open]:
             self.judge(task, last=True)
@@ -339,34 +351,32 @@ class _Grading:
                 words = f"`{task.name}` is defined in other cells too ({where}); what earned most counts"
                 self.flag("guessed", task.id, words)
 
-    def read(self, cell: _Cell) -> None:
-        """Have the child read a cell, before any code of the student's has run."""
-        try:
-            reply = self.session.request(self.limits.cell_s, do="read", source=cell.source)
-        except (TooLong, Died, _OutOfTime) as error:  # a source on which Python's own compiler fails
-            why = str(error) or "it takes too long"
-            self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} cannot be read before it runs: {why}")
-            return
-        unusual = _texts(reply.get("unusual"))
-        if unusual:
-            self.flag("unusual", self.task_of(cell.id), f"cell {cell.id} uses {', '.join(unusual)}")
-
     def run_cell(self, cell: _Cell) -> None:
         """Run a cell. If it does not end, or ends Python, the others go on without it."""
         task = self.task_of(cell.id)
-        request = {"do": "run", "cell": cell.id, "source": cell.source, "released": cell.kind == "released"}
+        added = cell.kind == "extra"
+        left, kept = self.limits.total_s - self.session.used, self.limits.total_s - self.session.for_added
+        late = added and (left < kept / 2 or self.session.starts > RESTARTS / 2)
+        short = late or (added and left < kept)
+        seconds = 0.0 if late else SHORT if short else self.limits.cell_s
+        too_long = f"was stopped after {seconds:g} second{'s' * (seconds != 1)}" if seconds else "was not run"
+        if short:
+            too_long += (
+                f": the answers keep half of your notebook's {self.limits.total_s:g} seconds and of its restarts"
+            )
+        request = {"cell": cell.id, "source": cell.source, "stop_s": seconds}
         try:
-            reply = self.session.request(self.limits.cell_s, keep=True, **request)
+            reply: Mapping[str, Any] = {"error": {"type": TIME_UP}}
+            if seconds:
+                reply = self.session.request(seconds + GRACE, keep=True, added=added, do="run", **request)
         except TooLong:
-            words = f"was stopped after {self.limits.cell_s:g} seconds"
-            self.stopped(cell, "timeout", words, {"error": f"Stopped: this cell {words}"})
-            return
+            reply = {"error": {"type": TIME_UP}}
         except Died as error:
             words = f"ended Python itself: {error}"
-            self.stopped(cell, error.kind, words, {"error": f"Stopped: this cell {words}"})
+            self.stopped(cell, error.kind, words)
             return
         except _OutOfTime as error:
-            self.stopped(cell, "timeout", "was not run any more", {"error": f"Not run: {error}"})
+            self.stopped(cell, "timeout", f"was not run any more: {error}")
             return
         begun = time.monotonic()
         outputs = _outputs(reply.get("shown"), self.limits.output_kb) if self.kept < KEPT else []
@@ -376,7 +386,12 @@ class _Grading:
             outputs = [{"text": "(not kept, since the notebook shows too much in all)"}]
             self.flag("output", "", f"its cells show more than {KEPT // 10**6} MB in all; the rest is not kept")
         raised = reply.get("error")
-        if isinstance(raised, dict):
+        if isinstance(raised, dict) and raised.get("type") == TIME_UP:
+            if short and cell not in self.early:
+                self.early.append(cell)
+            else:
+                self.stopped(cell, "timeout", too_long, outputs)
+        elif isinstance(raised, dict):
             kind, message = _text(raised.get("type"), 60), _text(raised.get("message"), 300)
             self.errors[cell.id] = f"{kind}: {message}".strip(": ")
             if kind == "SyntaxError":
@@ -395,10 +410,11 @@ class _Grading:
             self.flag("output", task, words)
         self.shown[cell.id] = outputs
 
-    def stopped(self, cell: _Cell, kind: str, words: str, output: dict[str, str]) -> None:
-        """Note that a cell did not end as cells do."""
+    def stopped(self, cell: _Cell, kind: str, words: str, outputs: list[dict[str, str]] | None = None) -> None:
+        """Note that a cell did not end as cells do, behind what it showed."""
         self.errors[cell.id] = words
-        self.shown[cell.id] = [output]
+        self.shown[cell.id] = outputs = [] if outputs is None else outputs
+        outputs.append({"error": f"This cell {words}"})
         self.flag(kind, self.task_of(cell.id), f"cell {cell.id} {words}")
 
     # -- judging
@@ -426,7 +442,8 @@ class _Grading:
         result = _judged(task, checks)
         if task.id not in self.results or self.results[task.id]["points"] < result["points"]:
             self.results[task.id] = result
-            lacking = (checked.result["words"] for checked in checks if checked.error in LACKS)
+            said = [(checked.error, checked.result["words"]) for checked in checks]
+            lacking = (words for error, words in said if error in LACKS or NOT_THERE in words)
             self.lacking[task.id] = next(lacking, "")
 
     def take(self, task: Task) -> Any:

@@ -124,6 +124,8 @@ class Received(NamedTuple):
 def read(received: bytes) -> Received:
     """Read a file as a notebook, or raise `Unreadable`."""
     data, guessed = _parse(received)
+    if isinstance(data.get("worksheets"), list):
+        raise Unreadable("it is a notebook in the old format 3; open it in Jupyter, save it, and hand it in again")
     cells = data.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("it is JSON, but no notebook: it has no cells")

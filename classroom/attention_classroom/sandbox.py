@@ -44,7 +44,7 @@ __all__ = [
 
 HERE = Path(__file__).parent
 CHILD = HERE / "worker.py"
-OF_CHILD = (CHILD, *(HERE / f"{name}.py" for name in ("code_reading", "confinement", "protocol")))
+OF_CHILD = (CHILD, *(HERE / f"{name}.py" for name in ("confinement", "protocol")))
 PACKAGES = ("attention_classroom", "attention_tutorial")  # their functions are answers, or judge them
 FOLDERS = {name: Path(str(import_module(name).__file__)).parent for name in PACKAGES}
 MASTERS = HERE.with_name("masters")  # of the book's assignments: in the repository, and in no wheel

@@ -19,10 +19,10 @@ import io
 import json
 import linecache
 import os
+import pydoc
 import random
-import re
+import signal
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,9 +38,11 @@ def _beside(name: str) -> Any:
     return module
 
 
-code_reading, confinement = _beside("code_reading"), _beside("confinement")
+confinement = _beside("confinement")
 
 SPOKEN = 600  # characters of one error's message
+NOT_THERE = "is not there when you are graded"
+GPUS = ("cuda", "mps", "xpu")
 PICTURE_BYTES, ALL_PICTURES = 4_000_000, 32_000_000  # of one cell: bytes of one and of all
 
 # ---- What a cell shows ----------------------------------------------------------------------------------------------
@@ -107,61 +109,90 @@ def noop(*args: Any, **named: Any) -> None:
     """Do nothing: what the visible checks of a notebook are while it is graded."""
 
 
-class ImportBlocker(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Refuses our packages; to the cells of a release, which call its checks, it gives things that do nothing."""
+def no_program(returns: Any = None) -> Callable[..., Any]:
+    """Return what takes the place of a function that starts a program."""
+
+    def refuse(*args: Any, **named: Any) -> Any:
+        print("(programs do not run when you are graded)")
+        return returns
+
+    return refuse
+
+
+class ImportBlocker(importlib.abc.MetaPathFinder):
+    """Refuses our packages."""
 
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = packages
-        self.released = False
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Find a package of ours before anything else does."""
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse a package of ours before anything else finds it."""
         package = name.split(".")[0]
-        if package not in self.packages:
-            return None
-        if not self.released:
-            raise ModuleNotFoundError(f"{package} is not there when you are graded", name=name)
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Fill a module that stands in for one of ours."""
-        module.__getattr__ = lambda name: noop  # type: ignore[method-assign]
-
-    def forget(self) -> None:
-        """Remove what stands in for our packages."""
-        for name in [name for name in sys.modules if name.split(".")[0] in self.packages]:
-            del sys.modules[name]
+        if package in self.packages:
+            raise ModuleNotFoundError(f"{package} {NOT_THERE}", name=name)
 
 
 class MissingModule:
-    """Stands for a package that is not there, so that an import which nothing uses costs nothing.
+    """Stands for a package that is not there, and for all in it, so that only an answer that needs it fails.
 
-    Colab's own, which mounts drives and moves files, does nothing, since no answer can need it.
+    It may be imported, stand in annotations and unions, and decorate. Colab's own, which mounts drives and moves files,
+    may be called too, since no answer can need it.
     """
 
-    def __init__(self, package: str) -> None:
-        self.__dict__["package"] = package
-        print(f"{package} is not there when you are graded")
+    package = ""
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse to be used."""
-        package = self.__dict__["package"]
-        if package == "google":
-            return self
-        raise ModuleNotFoundError(f"{package} is not there when you are graded", name=package)
+        """Return what stands for a part of the package."""
+        if name.startswith("_"):  # what Python, torch and IPython look for
+            raise AttributeError(name)
+        return self
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Refuse to be used."""
-        return self.__getattr__("")
+        """Refuse to do anything; what has settings alone, such as a decorator, is not used yet."""
+        return self.__mro_entries__(args) if args and self.package != "google" else self
+
+    def __mro_entries__(self, bases: Any) -> Any:
+        """Refuse to be derived from."""
+        raise ModuleNotFoundError(f"{self.package} {NOT_THERE}", name=self.package)
+
+    def __getitem__(self, axes: Any) -> Any:
+        """Return the same type, whatever its axes are."""
+        return self
+
+    __or__ = __ror__ = __getitem__
+    __iter__ = None  # else Python would ask for one item after another, without end
+
+    def __instancecheck__(self, x: Any) -> bool:
+        """Say that nothing is of a type that is not there."""
+        return False
+
+
+def stand_in(package: str) -> MissingModule:
+    """Return what stands for a package. Python's own errors name a type, so they say what is the matter."""
+    print(f"{package} {NOT_THERE}")
+    return type(f"{package}, which {NOT_THERE}", (MissingModule,), {"package": package})()
+
+
+def decorator(x: Any) -> Any:
+    """Return a decorator, or one that changes nothing for one that is not there."""
+    return (lambda function: function) if isinstance(x, MissingModule) else x
 
 
 class Imports(ast.NodeTransformer):
-    """Puts an `MissingModule` in place of what a cell imports at its outermost level and is not there."""
+    """Puts a `MissingModule` in place of what a cell imports at its outermost level and is not there."""
 
     def visit_Module(self, tree: ast.Module) -> ast.Module:
-        """Change the statements of a cell."""
+        """Change the statements of a cell, and the decorators in it."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                node.decorator_list = [self.decorator(x) for x in node.decorator_list]
         tree.body = [part for node in tree.body for part in self.without_missing(node)]
-        return ast.fix_missing_locations(tree)
+        return tree
+
+    def decorator(self, x: ast.expr) -> ast.expr:
+        """Return a decorator that does nothing if it is not there."""
+        name = ast.copy_location(ast.Name("__decorator__", ast.Load()), x)
+        return ast.copy_location(ast.Call(name, [x], []), x)
 
     def without_missing(self, node: ast.stmt) -> Iterator[ast.stmt]:
         """Yield a statement, or what stands in its place."""
@@ -176,7 +207,7 @@ class Imports(ast.NodeTransformer):
                 yield ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), "names": [alias]}), node)
             else:
                 target = "_" if bound == "*" else bound
-                yield ast.copy_location(ast.parse(f"{target} = __missing_module__({package!r})").body[0], node)
+                yield ast.copy_location(ast.parse(f"{target} = __stand_in__({package!r})").body[0], node)
 
 
 def _is_there(package: str) -> bool:
@@ -189,6 +220,14 @@ def _is_there(package: str) -> bool:
 
 
 # ---- Running --------------------------------------------------------------------------------------------------------
+
+
+class TimeUp(BaseException):
+    """Raised in a cell whose time is up; what it did before stays."""
+
+
+def _time_up(*args: Any) -> None:
+    raise TimeUp
 
 
 class Worker:
@@ -226,12 +265,6 @@ class Worker:
 
             showsyntaxerror = showindentationerror = showtraceback
 
-            def system(self, cmd: str) -> None:
-                print("(programs do not run when you are graded)")
-
-            def getoutput(self, cmd: str, *args: Any, **named: Any) -> Any:
-                return []
-
             @contextlib.contextmanager
             def _tee(self, channel: str) -> Iterator[None]:
                 """Print without a copy of everything in the shell's history, which takes time and memory."""
@@ -250,20 +283,30 @@ class Worker:
         config.InteractiveShell.colors = "nocolor"
         self.shell = Shell.instance(config=config)
         sys.modules["__mp_main__"] = self.shell.user_module  # in place of this one
-        self.shell.system_raw = self.shell.system_piped = self.shell.system  # type: ignore[method-assign]
-        for magic in ("pip", "conda", "mamba", "uv", "matplotlib"):  # figures are drawn inline, whatever is asked for
-            self.shell.register_magic_function(noop, "line", magic)  # type: ignore[arg-type]
+        for name in ("system", "system_raw", "system_piped"):
+            setattr(self.shell, name, no_program())
+        self.shell.getoutput = no_program([])  # type: ignore[method-assign]
+        os.system = no_program(1)
+        magics = self.shell.magics_manager
+        for group in ("ScriptMagics", "PackagingMagics"):
+            for kind, names in magics.registry[group].magics.items():
+                for name in names:
+                    magics.register_function(no_program(), kind, name)
+        magics.register_function(no_program(), "line", "edit")
+        magics.register_function(noop, "line", "matplotlib")  # figures are drawn inline, whatever is asked for
         self.shell.compile.get_code_name = lambda *args: f"<{self.cell}>"  # type: ignore[method-assign]
         self.shell.user_ns.update(check=noop, load=noop)  # the visible checks
         self.shell.ast_transformers.append(Imports())
-        builtins.__missing_module__ = MissingModule  # type: ignore[attr-defined]
+        builtins.__stand_in__ = stand_in  # type: ignore[attr-defined]
+        builtins.__decorator__ = decorator  # type: ignore[attr-defined]
         self.cell = ""
+        self.names_gpu = False
         self.kept: dict[str, Any] = {}
-        self.not_there = ImportBlocker(settings["blocked"])
-        sys.meta_path.insert(0, self.not_there)
+        sys.meta_path.insert(0, ImportBlocker(settings["blocked"]))
         sys.stdout = sys.stderr = io.TextIOWrapper(self.screen, "utf-8", errors="replace")
         sys.stdin = open(os.devnull)  # noqa: SIM115
         _draw_png()
+        builtins.help = pydoc.help  # type: ignore[assignment]
         builtins.input = lambda prompt="": _no_input()
         warnings.filterwarnings("ignore", message="tqdm:disabling monitor")  # its monitor is a thread
         np.random.seed(0)  # noqa: NPY002  (a student's code may still draw from it)
@@ -273,7 +316,6 @@ class Worker:
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked for."""
         handlers: dict[str, Callable[..., dict[str, Any]]] = {
-            "read": self.read,
             "run": self.run,
             "take": self.take,
             "call": self.call,
@@ -281,30 +323,18 @@ class Worker:
         rest = {key: value for key, value in request.items() if key not in ("do", "number")}
         return handlers[request["do"]](**rest)
 
-    def read(self, source: str) -> dict[str, Any]:
-        """Say what is in a cell."""
-        try:
-            return {"unusual": code_reading.unusual_in(self.shell.transform_cell(source))}
-        except SyntaxError as error:
-            return {"error": self.describe_error(error)}
-        except Exception:  # such as a sum of a thousand terms, on which the reading of trees fails
-            names = set(re.findall(r"\w+", source))
-            unusual = [
-                *names & (code_reading.UNUSUAL_MODULES | code_reading.UNUSUAL_NAMES),
-                "what cannot be read as a tree",
-            ]
-            return {"unusual": sorted(unusual)[-20:]}
-
-    def run(self, cell: str, source: str, released: bool) -> dict[str, Any]:
-        """Run a cell; say what it showed and what it raised."""
+    def run(self, cell: str, source: str, stop_s: float) -> dict[str, Any]:
+        """Run a cell for so many seconds; say what it showed and what it raised."""
         self.cell = cell
-        self.not_there.released = released
+        if not self.names_gpu and any(name in source for name in GPUS):
+            self.names_gpu = True
+            _take_cpu_for_gpu()
+        signal.signal(signal.SIGALRM, _time_up)
+        signal.setitimer(signal.ITIMER_REAL, stop_s)
         try:
             result = self.shell.run_cell(source, store_history=False)
         finally:
-            self.not_there.released = False
-            if released:
-                self.not_there.forget()
+            signal.setitimer(signal.ITIMER_REAL, 0)
         with contextlib.suppress(BaseException):
             sys.stdout.flush()
         too_much = self.screen.asked > self.screen.limit or self.screen.left_out > 0
@@ -360,20 +390,24 @@ class Worker:
             message = str(error)[:SPOKEN]
         except BaseException:
             message = ""
-        lines, last = [], ""
+        lines, last, file = [], "", ""
         stub = False
         trace = error.__traceback__
         while trace is not None:
             code = trace.tb_frame.f_code
+            file = code.co_filename
             stub = isinstance(error, NotImplementedError) and "NotImplementedError" in code.co_names
-            if code.co_filename.startswith("<") and not code.co_filename.startswith("<frozen"):
-                last = linecache.getline(code.co_filename, trace.tb_lineno).strip()[:200]
+            if file.startswith("<") and not file.startswith("<frozen"):
+                last = linecache.getline(file, trace.tb_lineno).strip()[:200]
                 if last:
-                    lines.append(f"{code.co_filename[1:-1]}, line {trace.tb_lineno}: {last}")
+                    lines.append(f"{file[1:-1]}, line {trace.tb_lineno}: {last}")
             trace = trace.tb_next
         if isinstance(error, SyntaxError):
             lines = [f"{self.cell}, line {error.lineno}: {(error.text or '').strip()[:200]}"]
             message = str(error.msg)[:SPOKEN]
+        refused = getattr(error, "errno", None) == errno.EPERM or message == "can't start new thread"
+        if refused or "/multiprocessing/" in file:
+            message += ": when you are graded, no program, process, thread or connection starts"
         memory = isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
         memory = memory or "can't allocate memory" in message
         return {
@@ -384,6 +418,38 @@ class Worker:
             "stub": stub,
             "memory": memory,
         }
+
+
+def _take_cpu_for_gpu() -> None:
+    """Have every GPU that code names be the CPU. What is moved there is copied, as it would be."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    def is_gpu(x: Any) -> bool:
+        return isinstance(x, str | torch.device) and str(x).split(":")[0] in GPUS
+
+    def on_cpu(x: Any) -> Any:
+        return torch.device("cpu") if is_gpu(x) else x
+
+    class NoGPU(TorchFunctionMode):
+        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = kwargs or {}
+            if function in (torch.Tensor.cuda, torch.Tensor.pin_memory):
+                return args[0].clone()
+            if function is torch.device or not any(map(is_gpu, (*args, *named.values()))):
+                return function(*args, **named)
+            result = function(*map(on_cpu, args), **{name: on_cpu(x) for name, x in named.items()})
+            return result.clone() if function in (torch.Tensor.to, torch.as_tensor, torch.asarray) else result
+
+    class Generator(torch.Generator):
+        def __new__(cls, device: Any = "cpu") -> "Generator":
+            return super().__new__(cls, on_cpu(device))  # type: ignore[call-arg]
+
+    set_default_device = torch.set_default_device
+    torch.set_default_device = lambda device: set_default_device(on_cpu(device))
+    torch.Generator = Generator  # type: ignore[misc]
+    torch.cuda.synchronize = noop
+    NoGPU().__enter__()
 
 
 def _draw_png() -> None:

@@ -22,7 +22,6 @@ from toy import ASSIGNMENT, DOUBLE, FULL, VARIANT, WEIGH, changed, kinds, many, 
 
 from attention_classroom import grading, sandbox
 from attention_classroom.assignment import Variant
-from attention_classroom.code_reading import unusual_in
 from attention_classroom.grading import grade
 from attention_classroom.rebuild import read, rebuild
 from attention_classroom.sandbox import FOLDERS, MASTERS, PACKAGES, SANDBOXES, Died, strongest
@@ -130,6 +129,40 @@ BORROWED = "from attention_tutorial import scale\ndef weigh(q, k):\n    return s
 ELSEWHERE = DOUBLE.replace("double", "in_another_cell")  # whose own cell is gone
 UNREAD = f"x = {' + '.join(['0'] * 1500)}\nimport ctypes\n{WEIGH}"
 
+ON_A_GPU = [
+    "def double(x):\n    x = x.pin_memory().cuda(non_blocking=True)\n    x *= 2\n    return x.cpu()",
+    "device = torch.device('cuda')\ndef double(x):\n    x = x.to(device, torch.float64)\n    x *= 2\n    return x",
+    "def double(x):\n    total = torch.zeros(len(x), device='cuda:0')\n    return total + 2 * x.to('cuda:0')",
+    "def double(x):\n    y = torch.as_tensor(x, device='cuda')\n    y *= 2\n    return y",
+    "def double(x):\n    return (2 * x.float().to('mps')).to(torch.float64)",
+    "model = torch.nn.Linear(1, 1, bias=False).cuda()\nfor part in model.parameters():\n    part.data.fill_(2)\n"
+    "def double(x):\n    return model(x.cuda().float()[:, None])[:, 0]",
+    "def double(x):\n    with torch.device('cuda'):\n        return x.cuda() * torch.full((len(x),), 2)",
+    "torch.set_default_device('cuda')\ndef double(x):\n    return x.cuda() * torch.full((len(x),), 2)",
+    "def double(x):\n    noise = torch.Generator(device='cuda').manual_seed(0)\n    torch.cuda.synchronize()\n"
+    "    return x.cuda() * 2 + 0 * torch.rand(len(x), generator=noise, device='cuda')",
+    "def double(x):\n    with torch.autocast(device_type='cuda'):\n        return 2 * x",
+    "device = 'cuda' if torch.cuda.is_available() else 'cpu'\ndef double(x):\n    return 2 * x.to(device)",
+]
+TYPED = [
+    "from typed_axes import Float\nT = Float[torch.Tensor, 'n']\ndef double(x: T) -> T | None:\n    return 2 * x",
+    "import typed_axes as j, typing\nfrom check_types import check\n@j.typed(checker=check)\n"
+    "def double(x: typing.Optional[j.Float[torch.Tensor, 'n']] = None, y: None | j.Int = None):\n    return 2 * x",
+    "from faster import compiled\n@compiled\ndef double(x):\n    return 2 * x",
+    "import plots as sns, frames as pd\nsns.set_theme(style='white')\n"
+    "def double(x):\n    return 2 * (x.values if isinstance(x, pd.Series) else x)",
+]
+REARRANGED = "from rearranging import rearrange\ndef double(x):\n    return 2 * rearrange(x, 'n -> n')"
+CIRCLED = "import constants.constants\ndef double(x):\n    return 2 * constants.constants.pi * x"
+DERIVED = "import training\nclass double(training.LightningModule):\n    pass"
+GRADIENT = (
+    "import gradients\ndef double(x):\n    def square(y):\n        return y * y\n    return gradients.grad(square)(x)"
+)
+ARRAY = """import numpy as np
+def weigh(q, k):
+    powers = np.exp((q @ k.T / math.sqrt(k.size(-1))).numpy())
+    return powers / powers.sum(-1, keepdims=True)"""
+
 ANSWERS = {  # the answer, its points, words that are said, and the kinds of the flags
     "honest": (WEIGH, 4, "", set()),
     "unfilled": (toy.STUBS["weigh"], 0, "not filled in yet", set()),
@@ -160,12 +193,20 @@ ANSWERS = {  # the answer, its points, words that are said, and the kinds of the
     "a_value": ("double = 3.0", 0, "hand over the function itself", set()),
     "odd_things": (ODD, 0, "", set()),
     "many": ("def weigh(q, k):\n    return [q.tolist()] * 10**6", 0, "too large", set()),
-    "payload": (PAYLOAD, 0, "got Payload", {"unusual"}),
-    "fake": (FAKE, 0, "must be a tensor; got Tensor", {"unusual"}),
-    "yes": (YES, 0, "", {"unusual"}),
-    "unusual": (f"import ctypes\n{WEIGH}", 4, "", {"unusual"}),
-    "unread": (UNREAD, 0, "", {"unusual", "error", "missing"}),  # where the reading of trees fails, words are read
-    "saves": (SAVES, 0, "", {"unusual", "broken"}),  # the last: its child is dead
+    "payload": (PAYLOAD, 0, "got Payload", set()),
+    "fake": (FAKE, 0, "must be a tensor; got Tensor", set()),
+    "yes": (YES, 0, "", set()),
+    "unread": (UNREAD, 0, "", {"error", "missing"}),
+    **{f"gpu_{i}": (source, 2, "", set()) for i, source in enumerate(ON_A_GPU)},
+    **{f"typed_{i}": (source, 2, "", set()) for i, source in enumerate(TYPED)},
+    "rearranged": (REARRANGED, 0, "rearranging is not there when you are graded", {"error"}),
+    "circled": (CIRCLED, 0, "'constants, which is not there when you are graded'", {"error"}),
+    "iterated": ("import axes\ndef double(x):\n    return [*axes.of(), *x]", 0, "'axes, which is not there", {"error"}),
+    "derived": (DERIVED, 0, "training is not there when you are graded", {"error", "missing"}),
+    "gradient": (GRADIENT, 0, "gradients is not there when you are graded", {"error"}),
+    "array": (ARRAY, 4, "", set()),
+    "endless_below": (f"{DOUBLE}\nimport time\ntime.sleep(60)", 2, "", {"timeout"}),
+    "saves": (SAVES, 0, "", {"broken"}),  # the last: its child is dead
 }  # fmt: skip
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
 RICH = """from IPython.display import HTML, Javascript, display
@@ -232,30 +273,13 @@ def test_figures_of_every_format_come_back_and_other_rich_output_does_not():
     assert "alert" not in said(together()) and "\\u001b" not in said(together())
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "__import__('g' + 'c')",
-        "eval('1')",
-        "getattr(torch, 'ones' + '_like')",
-        "importlib.import_module(name)",
-        "vars(torch)['equal'] = print",
-        "type.__setattr__(torch.Tensor, 'max', print)",
-        "check = print",
-    ],
-)
-def test_a_way_round_a_name_is_unusual_too(source):
-    honest = "import os, torch\nos.environ['A'] = '1'\nmodel.eval()\ntorch.compile(model)\ngetattr(torch, 'ones')\n"
-    assert unusual_in(honest) == [] and unusual_in(honest + source)
-
-
 # ---- Accidents -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(  # what leaves the answers as they were is in test_rebuild.py
     ("change", "flagged"),
     [
-        (lambda nb: named(nb, "weigh-check").update(source="check = print"), {"tampered", "unusual"}),
+        (lambda nb: named(nb, "weigh-check").update(source="check = print"), {"tampered"}),
         (lambda nb: nb.metadata.update(toy.release(Variant("toy", "bob", {"number": 8})).metadata), {"variant"}),
         (lambda nb: nb.cells.append(new_markdown_cell("<script>alert(1)</script>")), set()),
     ],
@@ -267,25 +291,23 @@ def test_a_mangled_notebook_earns_what_its_answers_are_worth(change, flagged):
 
 # ---- Without end, without measure ------------------------------------------------------------------------------------
 
-FORKS = """
-import multiprocessing, os, subprocess, threading
-made = []
-for make in (os.fork, lambda: subprocess.Popen(['sh']), lambda: multiprocessing.Process(target=print).start(),
-             lambda: threading.Thread(target=print).start(), lambda: os.system('true') and 1 / 0,
-             lambda: os.posix_spawn('/bin/true', ['true'], {})):
-    for _ in range(100):
-        try:
-            make()
-        except (OSError, RuntimeError, ZeroDivisionError):
-            break
-    else:
-        made.append(make)
-print('MADE', made)
-while True:
-    os.fork()
-"""
-
-
+PROGRAMS = {  # by kinds: what they say
+    "(programs do not run when you are graded)": [
+        "for name in get_ipython().magics_manager.registry['ScriptMagics'].magics['cell']:\n"
+        "    get_ipython().run_cell_magic(name, '', 'ls')\n    print('after', name)",
+        *(f"%%{magic}\nls" for magic in ("bash", "script --bg --out x bash", "python3", "!", "sx")),
+        *("!ls", "!!ls", "%sx ls", "%ls", "x = !ls", "%pip list", "%conda list", "%edit x.py", "%alias foo ls\n%foo"),
+        "import os\nos.system('ls')",
+    ],
+    "when you are graded, no program, process, thread or connection starts": [
+        "import subprocess\nsubprocess.run(['ls'])",
+        "import os\nos.popen('ls')",
+        "import asyncio\nawait asyncio.create_subprocess_shell('ls')",
+        "import multiprocessing\nmultiprocessing.Pool(2)",
+        "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor().submit(print)",
+        "from torch.utils.data import DataLoader\nlist(DataLoader(range(4), num_workers=2))",
+    ],
+}
 FLOOD = """
 import base64, io, sys
 from PIL import Image
@@ -299,7 +321,7 @@ LOUD = {
     "hog": "hog = []\nwhile True:\n    hog.append(bytearray(10**8))",
     "disk": "del hog\nwith open('full', 'wb') as file:\n    while True:\n        file.write(bytes(2**20))",
     "direct": "import os\nos.write(1, b'w' * 10**7)\nos.write(2, b'w' * 10**7)",
-    "forks": FORKS,
+    **{source: source for sources in PROGRAMS.values() for source in sources},
     "figures": "from PIL import Image\nfor number in range(21):\n    display(Image.new('RGB', (2, 2)))",
     "flood": FLOOD,
     "ours": "\n".join(f"import {name}" for name in PACKAGES),
@@ -338,13 +360,22 @@ def test_memory_and_files_are_limited():
 
 def test_many_flags_of_one_kind_hide_no_other():
     result, shown = loud()
-    assert len(result["flags"]) < 50 and ("unusual", "weigh") in about(result)
-    assert kinds(result["flags"]) == {"error", "unusual", "output", "memory"}
+    assert len(result["flags"]) < 50
+    assert kinds(result["flags"]) == {"error", "output", "memory"}
     assert all(f"{name} is not there when you are graded" in json.dumps(shown["ours"]) for name in PACKAGES)
 
 
-def test_no_process_and_no_thread_can_be_started():
-    assert "MADE []" in json.dumps(loud()[1]["forks"])
+@pytest.mark.parametrize(
+    ("says", "source"), [(says, source) for says, sources in PROGRAMS.items() for source in sources]
+)
+def test_a_program_is_refused_at_once_by_whatever_way_it_is_started(says, source):
+    said = json.dumps(loud()[1][source])
+    assert (
+        says in said
+        and said.count(says) >= said.count("after ")
+        and "Stopped" not in said
+        and "was stopped" not in said
+    )
 
 
 def test_a_worker_that_tells_more_than_there_is_to_tell_is_not_listened_to():
@@ -385,14 +416,21 @@ def test_what_never_ends_or_ends_python_or_speaks_for_the_worker_costs_what_does
         "honest": f"kept = 2\n{DOUBLE}",
         "stubborn": STUBBORN,
         "again": "def double(x):\n    return kept * x",
+        "below": f"{DOUBLE}\nwhile True:\n    pass",
         "ends": "import os\ndef double(x):\n    os._exit(0)",
     }
     last_words = "import os\nos.write(2, b'\\x1b]0;title\\x07 my last words')\nos._exit(3)"
     result = graded_together(answers, ["while True:\n    pass", last_words, FORGE], limits=toy.QUICK)
-    assert points(result) == {"honest": 2, "stubborn": 0, "again": 2, "ends": 0}
-    unusual = {("unusual", task) for task in ("", "stubborn", "ends")}
-    stopped = {("timeout", "stubborn"), ("crash", "ends"), ("timeout", ""), ("crash", ""), ("broken", "")}
-    assert about(result) == stopped | unusual
+    assert points(result) == {"honest": 2, "stubborn": 0, "again": 2, "below": 2, "ends": 0}
+    stopped = {
+        ("timeout", "stubborn"),
+        ("timeout", "below"),
+        ("crash", "ends"),
+        ("timeout", ""),
+        ("crash", ""),
+        ("broken", ""),
+    }
+    assert about(result) == stopped
     assert "still running" in words(result, "stubborn") and "ended Python itself" in words(result, "ends")
     assert "was stopped after 2 seconds" in said(result)
     assert "exit status 3" in said(result) and "no plain data" in said(result)
@@ -415,7 +453,7 @@ points = 100
 def test_patching_torch_and_the_checks_changes_nothing():
     wrong = "def weigh(q, k):\n    return torch.zeros(len(q), len(k))"
     result = graded(submission(wrong, "def double(x):\n    return x + 1", extra=[PATCHES]))
-    assert points(result) == {"weigh": 0, "double": 0} and "unusual" in kinds(result["flags"])
+    assert points(result) == {"weigh": 0, "double": 0}
 
 
 TAMPERS = """
@@ -448,7 +486,7 @@ sys.setrecursionlimit(10**6)
 def test_what_was_tampered_with_hurts_nobody_else():
     """The child may break itself: it costs no more than its own points, and no other child knows of it."""
     result = graded(submission(extra=[TAMPERS], behind="why-task"), limits=toy.QUICK)
-    assert points(result) == FULL and kinds(result["flags"], "crash", "broken", "timeout") == {"unusual"}
+    assert points(result) == FULL and not kinds(result["flags"], "crash", "broken", "timeout")
     assert "WRITTEN" not in said(result)
 
 
@@ -504,6 +542,9 @@ ATTEMPTS = {
     "raw clone": "assert libc.syscall(56, 17, 0, 0, 0, 0) >= 0",
     "raw clone3": "assert libc.syscall(435, (ctypes.c_uint64 * 8)(), 64) >= 0",
     "program": "subprocess.run(['/bin/sh', '-c', 'true'], check=True)",
+    "spawn": "os.posix_spawn('/bin/true', ['true'], {{}})",
+    "shell": "assert libc.system(b'true') == 0",
+    "process": "import multiprocessing\nmultiprocessing.Process(target=print).start()",
     "exec": "os.execv(sys.executable, ['python'])",
     "thread": "threading.Thread(target=print).start()",
     "mount": "assert libc.mount(b'none', b'/tmp', b'tmpfs', 0, 0) == 0",
@@ -575,7 +616,7 @@ def test_nothing_outside_can_be_read_written_reached_or_started(name, tmp_path, 
             server.accept()
     assert "TRIED all 1" in said(result), result["flags"]
     assert "OPEN" not in said(result), said(result)
-    assert points(result) == FULL and kinds(result["flags"]) == {"unusual"}
+    assert points(result) == FULL and not result["flags"]
     assert {path: (path.read_text(), path.stat()) for path in before} == before
 
 
@@ -583,7 +624,7 @@ def test_what_a_sandbox_without_a_disk_of_its_own_must_count_is_counted(tmp_path
     needs("landlock")
     many_files = "import time\nfor i in range(10):\n    open(f'f{i}', 'wb').write(bytes(10**7))\ntime.sleep(1)"
     with SANDBOXES["landlock"].start() as child, pytest.raises(Died, match="more than 64 MB of files") as died:
-        child.request("run", 20, cell="c", source=many_files, released=False)
+        child.request("run", 20, cell="c", source=many_files, stop_s=20)
     assert died.value.kind == "files"
     deep = tmp_path
     while len(str(deep)) < sandbox.LONGEST_PATH:

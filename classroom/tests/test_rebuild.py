@@ -414,6 +414,7 @@ UNREADABLE = {
     "cells": (b'{"cells": {"a": 1}}', "no cells"),
     "deep": (b'{"cells": ' + b"[" * 200_000, "nested"),
     "no cells": (b'{"cells": []}', "it has no cells"),
+    "old": (b'{"nbformat": 3, "worksheets": [{"cells": []}]}', "in the old format 3; open it in Jupyter, save it"),
     "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
     "lists": (b'{"cells": [' + b"[]," * 600_000 + b"[]]}", "more than 1000000 lists"),

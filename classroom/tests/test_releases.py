@@ -22,7 +22,6 @@ from attention_classroom.release import (
     leaks,
     make_release,
     run,
-    use_hidden,
 )
 from attention_tutorial.exercises import visible
 
@@ -232,13 +231,6 @@ def test_a_teacher_can_run_the_master_as_it_is(name, monkeypatch):
     _, printed = run(master(name))
     checks = [text for cell, text in printed.items() if cell.endswith("-check")]
     assert len(checks) >= 3 and all("right on all inputs" in text for text in checks)
-
-
-def test_the_visible_checks_of_a_master_come_from_its_hidden_module():
-    use_hidden(FOLDER / "hidden" / "masking.py")
-    right = tasks("masking")["window_mask"].table.right
-    assert visible.diagnose("window_mask", right) is None
-    assert visible.diagnose("window_mask", lambda n: ~right(n)) is not None
 
 
 def test_running_leaves_torch_as_it_was():

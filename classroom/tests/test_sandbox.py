@@ -99,10 +99,10 @@ def test_a_child_that_hangs_or_ends_is_dead_and_leaves_nothing():
     needs("landlock")
     begun = SANDBOXES["landlock"].start()
     with pytest.raises(TooLong):
-        begun.request("run", 0.5, cell="c", source="while True: pass", released=False)
+        begun.request("run", 0.5, cell="c", source="while True: pass", stop_s=600)
     assert begun.process.poll() is not None
     with SANDBOXES["landlock"].start(Limits(memory_mb=300)) as other, pytest.raises(Died, match="SIGSEGV"):
-        other.request("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", released=False)
+        other.request("run", 10, cell="c", source="import ctypes\nctypes.string_at(0)", stop_s=600)
     assert not list(Path(tempfile.gettempdir()).glob(f"{sandbox.HOMES}{os.getpid()}-*"))
 
 
@@ -197,7 +197,7 @@ from pathlib import Path
 from attention_classroom.sandbox import SANDBOXES
 with SANDBOXES[sys.argv[1]].start() as child:
     Path(sys.argv[2]).touch()
-    child.request("run", 600, cell="c", source="while True: pass", released=False)
+    child.request("run", 600, cell="c", source="while True: pass", stop_s=600)
 """
 
 

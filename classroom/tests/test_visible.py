@@ -15,7 +15,7 @@ from masters import ALL, judged, tasks, variant
 
 from attention_tutorial.exercises import Case, Exercise, WrongAnswer, judge, random, tensor, visible
 from attention_tutorial.exercises import numbers as several
-from attention_tutorial.exercises.visible import check, decode, diagnose, encode, from_data, load, pack, to_data
+from attention_tutorial.exercises.visible import check, decode, encode, from_data, load, pack, to_data
 
 TABLES = [task for name in ALL for task in judged(name, "ada")]
 WHOLE = {"kinds", "shifted", "translate", "errors"}  # tasks whose results are ids or counts
@@ -197,15 +197,44 @@ def loaded(tmp_path, monkeypatch):
     visible._tables.clear()
 
 
+def checked(capsys, answer, source="", call='check("small", small)'):
+    """What the check prints in a notebook where ``small`` is this answer, or what the source makes."""
+    names = {"__name__": "__main__", "check": check, "weigh": SMALL.right, **({} if source else {"small": answer})}
+    exec(source, names)
+    exec(call, names)
+    return capsys.readouterr().out.splitlines()
+
+
 def test_the_check_says_what_it_finds(loaded, capsys):
-    check("small", SMALL.right)
-    check("small", None)
-    check("small", SMALL.wrong_answers[0].answer)
-    assert capsys.readouterr().out.splitlines() == [
-        "small: right on all inputs tried here. Your points come from other inputs.",
-        "small: not filled in yet.",
-        "small: not yet. Here: 5 keys, and the softmax over 3.",
+    assert [checked(capsys, answer) for answer in (SMALL.right, None, SMALL.wrong_answers[0].answer)] == [
+        ["small: right on all inputs tried here. Your points come from other inputs."],
+        ["small: not filled in yet."],
+        ["small: not yet. Here: 5 keys, and the softmax over 3."],
     ]
+
+
+NAMES = {  # what a notebook defines, what is checked, how it is called if it is refused
+    ("def small(q, k): return weigh(q, k)", "small"): "",
+    ("small = weigh", "weigh"): "",
+    ("import functools\nsmall = functools.partial(weigh)", "small"): "",
+    ("import functools\n@functools.wraps(weigh)\ndef timed(q, k): return weigh(q, k)\nsmall = weigh", "timed"): "",
+    ("import functools\n@functools.cache\ndef small(q, k): return weigh(q, k)", "small"): "",
+    ("class Weigh:\n    def forward(self, q, k): return weigh(q, k)\nw = Weigh()\nsmall = w.forward", "w.forward"): "",
+    ("small = 3.0", "3.0"): "",
+    ("def look(q, k): return weigh(q, k)", "look"): "`look`",
+    ("def small(q, k): ...\ndef look(q, k): return weigh(q, k)", "look"): "`look`",
+    ("import functools", "functools.partial(weigh)"): "something else",
+    ("class Look:\n    def __call__(self, q, k): return weigh(q, k)", "Look()"): "something else",
+    ("x = 1", "3.0"): "something else",
+}
+
+
+@pytest.mark.parametrize(("source", "answer"), NAMES)
+def test_what_has_another_name_than_the_one_that_will_be_graded_is_not_checked(loaded, capsys, source, answer):
+    (said,) = checked(capsys, None, source, f'check("small", {answer})')
+    refused = NAMES[source, answer]
+    words = f"small: not checked. What is called `small` will be graded, and this is {refused}: rename it."
+    assert said == words if refused else "not checked" not in said
 
 
 BORROWS = {  # what an answer uses: the name of what will be missing
@@ -222,6 +251,14 @@ BORROWS = {  # what an answer uses: the name of what will be missing
     "import math, torch\nscale = 2\ndef outer(scale):\n    def weigh(q): return math.sqrt(scale) * torch.ones(q)\n"
     "    return weigh\nweigh = outer(3)": "",
     "weigh = 3.0": "",
+    "import pytest\ndef weigh(q): return pytest.approx(q)": "pytest",
+    "import numpy as np, matplotlib.pyplot as plt\ndef weigh(q): return np.ones(plt.isinteractive())": "",
+    "def weigh(q): return q.cuda()": "GPU",
+    "def weigh(q): return [q.to('cuda:1')]": "GPU",
+    "import torch\nd = torch.device('mps')\ndef weigh(q):\n    def move(): return q.to(d)\n    return move()": "GPU",
+    "import torch\nclass Weigh:\n    def forward(self, q): return torch.ones(q, device='cuda')\n"
+    "weigh = Weigh().forward": "GPU",
+    "device = 'cuda' if 1 > 2 else 'cpu'\ndef weigh(q): return q.to(device)": "",
 }
 
 
@@ -229,28 +266,26 @@ BORROWS = {  # what an answer uses: the name of what will be missing
 def test_what_would_cost_points_is_said_in_the_notebook(loaded, capsys, monkeypatch, tmp_path, source):
     (tmp_path / "helper.py").write_text("def weigh(q): return q")
     monkeypatch.syspath_prepend(tmp_path)
-    names = {"__name__": "__main__"}
-    exec(source, names)
-    check("small", names["weigh"])
+    lines = checked(capsys, None, f"{source}\nsmall = weigh")
     sys.modules.pop("helper", None)
-    said = [line for line in capsys.readouterr().out.splitlines() if "it uses" in line]
-    assert [line.split()[3].rstrip(",") for line in said] == [BORROWS[source]] * (BORROWS[source] != "")
+    said = [line for line in lines if ": it uses" in line or ": it names" in line]
+    assert len(said) == (BORROWS[source] != "") and all(BORROWS[source] in line for line in said)
 
 
 def test_an_unknown_task_is_named(loaded):
     with pytest.raises(ValueError, match=r"one of the tasks of this notebook \(small\); got 'large'"):
-        diagnose("large", 1)
+        check("large", 1)
     visible._tables.clear()
     with pytest.raises(ValueError, match="none: run the cells above first"):
-        diagnose("small", 1)
+        check("small", 1)
 
 
-def test_a_damaged_text_is_refused_and_what_was_loaded_stays(loaded):
+def test_a_damaged_text_is_refused_and_what_was_loaded_stays(loaded, capsys):
     text = pack({"small": SMALL})
     for wrong in ("", text[:-9], text.replace(text[5], "!"), "abcd"):
         with pytest.raises(ValueError, match="the text of the visible checks is damaged"):
             load(wrong)
-    assert diagnose("small", SMALL.right) is None
+    assert "right" in checked(capsys, SMALL.right)[0]
 
 
 def test_a_text_of_another_version_is_refused():

@@ -514,7 +514,7 @@ def test_every_change_of_an_argument_is_seen_and_named(change, name):
         (torch.ones(2), r"must have shape \(m, n\), here \(1, 2\); got \(2,\)"),
         ([1, 2], "must be a tensor; got list of int; torch.tensor makes a tensor of it"),
         ([torch.ones(2)], "must be a tensor; got list of Tensor; torch.stack"),
-        (np.ones((1, 2)), "must be a tensor; got ndarray; torch.from_numpy"),
+        (np.array([["a", "b"]]), "must be a tensor; got ndarray of <U1"),
         ((torch.ones(1, 2), 0), "return the output alone; got a tuple of 2"),
         (torch.full((1, 2), math.nan), "holds NaN"),
         (torch.full((1, 2), math.inf), "holds infinity"),
@@ -523,6 +523,12 @@ def test_every_change_of_an_argument_is_seen_and_named(change, name):
 def test_the_kind_of_result_is_said(result, words):
     with pytest.raises(Mistake, match=words):
         expect_tensor(result, (1, 2), "(m, n)")
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int64, np.uint8])
+def test_an_array_is_as_good_as_a_tensor(kind):
+    got = expect_tensor(np.arange(3, dtype=kind)[::-1], (3,), "(n,)")
+    assert torch.equal(got, torch.tensor([2, 1, 0], dtype=torch.float64))
 
 
 def test_a_tensor_is_taken_in_float64_and_may_be_infinite_where_that_is_right():
