@@ -344,19 +344,19 @@ def test_the_fast_path_returns_zeros_at_padding_and_the_same_words():
 
 @torch.no_grad()
 def test_a_cache_in_few_bits_differs_by_rounding_alone():
-    said = dict(zip((torch.bfloat16, torch.float32, torch.float64), (4e-3, 1e-6, 3e-15), strict=True))
+    said = dict(zip((torch.bfloat16, torch.float32, torch.float64), (4e-3, 1e-6, 2e-15), strict=True))
     for dtype, most in said.items():
         differences = []
-        for seed in range(20):
+        for seed in range(60):
             torch.manual_seed(seed)
-            layer, x = RotaryMultiHeadAttention(64, 4).to(dtype), torch.randn(2, 24, 64, dtype=dtype)
+            layer, x = RotaryMultiHeadAttention(64, 4).to(dtype), torch.randn(2, 24, 64).to(dtype)
             kept, alone = [], []
             for t in range(24):
                 kept.append(layer.project(x[:, t : t + 1], start=t))
                 keys, values = (torch.cat(parts, dim=2) for parts in zip(*kept, strict=True))
                 alone.append(layer.attend(x[:, t : t + 1], keys, values)[0])
             differences.append((torch.cat(alone, dim=1) - layer(x, is_causal=True)[0]).abs().max().item())
-        assert most / 4 < max(differences) < 4 * most
+        assert most / 10 < max(differences) < 4 * most
         assert f"{most:.0e}".replace("e-0", "e-") in PAGE
 
 
