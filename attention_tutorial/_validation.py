@@ -20,6 +20,8 @@ def shape_of(tensor: Tensor) -> tuple[int, ...]:
 def check_size(name: str, value: Any, minimum: int = 0) -> None:
     """Require an integer of at least ``minimum``."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, (Integral, torch.SymInt))):
+        if isinstance(value, Tensor) and torch.jit.is_tracing():  # type: ignore[attr-defined]  # there, sizes are tensors
+            return
         raise TypeError(f"{name} must be an int; got {type(value).__name__}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}; got {value}")
@@ -35,6 +37,14 @@ def check_tensor(name: str, tensor: Any) -> None:
     """Require a tensor."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
+    check_not_nested(name, tensor)
+
+
+def check_not_nested(name: str, tensor: Tensor) -> None:
+    """Require a tensor whose rows have one length."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} must not be nested; pad it by torch.nested.to_padded_tensor, and hide the padding "
+                        "by a mask, padding_mask(lengths)")  # fmt: skip
 
 
 def check_float_tensor(name: str, tensor: Any) -> None:
@@ -164,6 +174,18 @@ def check_mask(mask: Any, scores_shape: tuple[int, ...], device: torch.device, *
     check_mask_device(mask, device)
 
 
+def check_module_mask(mask: Any, target: tuple[int, ...]) -> Tensor:
+    """Require a mask for the scores (batch, heads, m, n), and give one of three axes its axis for the heads."""
+    check_mask_type("mask", mask)
+    axes = mask.dim()
+    per_head: Tensor = mask.unsqueeze(1) if axes == 3 else mask
+    if axes not in (2, 3, 4) or not broadcasts_to(shape_of(per_head), target):
+        sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
+        raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
+                         f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
+    return per_head
+
+
 def check_mask_device(mask: Tensor, device: torch.device) -> None:
     """Require a mask on the device of the query."""
     if mask.device != device:
@@ -174,6 +196,7 @@ def check_mask_type(name: str, mask: Any) -> None:
     """Require a tensor that is boolean (True = may attend) or float (added to the scores)."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor or None; got {type(mask).__name__}")
+    check_not_nested(name, mask)
     if mask.dtype != torch.bool and mask.dtype not in FLOATS:
         raise TypeError(f"{name} must be boolean (True = may attend) or floating point (added to the scores); "
                         f"got {mask.dtype}")  # fmt: skip

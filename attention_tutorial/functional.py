@@ -68,19 +68,17 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     check_float_tensor("scores", scores)
     if mask is not None:
         check_mask(mask, shape_of(scores), scores.device, more_axes=True)
-    return _masked_softmax(scores, mask)
+    return torch.softmax(scores, dim=-1) if mask is None else _masked_softmax(scores, mask)[0]
 
 
-def _masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Compute :func:`masked_softmax` of a mask that has been checked."""
-    if mask is None:
-        return torch.softmax(scores, dim=-1)
+def _masked_softmax(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute :func:`masked_softmax` of a mask that has been checked, and say which of its rows are empty."""
     dtype, scores = scores.dtype, upcast(scores)
-    allowed, has_allowed_key = allowed_keys(mask)
+    allowed, is_empty = allowed_keys(mask)
     if mask.is_floating_point():
         scores = scores + cast_mask(mask, scores.dtype).masked_fill(~allowed, 0.0)
-    scores = scores.masked_fill(~allowed & has_allowed_key, -torch.inf)  # other rows stay as they are: no NaN
-    return downcast(torch.softmax(scores, dim=-1).masked_fill(~has_allowed_key, 0.0), dtype)
+    scores = torch.where(allowed | is_empty, scores, -torch.inf)  # empty rows stay as they are: no NaN
+    return downcast(torch.where(is_empty, 0.0, torch.softmax(scores, dim=-1)), dtype), is_empty
 
 
 def upcast(tensor: Tensor) -> Tensor:
@@ -155,11 +153,12 @@ def unchecked_attention(
 
 def _average(scores: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """Return the average of the values and its weights; in rows without an allowed key both are zero."""
-    weights = _masked_softmax(scores, mask)  # (..., m, n)
+    if mask is None:
+        weights = torch.softmax(scores, dim=-1)  # (..., m, n)
+        return weights @ value, weights
+    weights, is_empty = _masked_softmax(scores, mask)
     output = weights @ value  # (..., m, d_v)
-    if mask is not None:
-        output = output.masked_fill(~allowed_keys(mask)[1], 0.0)  # 0 times NaN would be NaN
-    return output, weights
+    return torch.where(is_empty, 0.0, output), weights  # 0 times NaN would be NaN
 
 
 def fused_attention(
@@ -223,11 +222,10 @@ def unchecked_fused_attention(
 
 def _with_mask(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float | None) -> Tensor:
     """Call torch's kernels with rows that have no allowed key unmasked, so that nothing is NaN; zero their results."""
-    _, has_allowed_key = allowed_keys(mask)
+    _, is_empty = allowed_keys(mask)
     is_bool = mask.dtype == torch.bool
-    mask = mask | ~has_allowed_key if is_bool else cast_mask(mask, query.dtype).masked_fill(~has_allowed_key, 0.0)
-    output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-    return output.masked_fill(~has_allowed_key, 0.0)
+    mask = mask | is_empty if is_bool else torch.where(is_empty, 0.0, cast_mask(mask, query.dtype))
+    return torch.where(is_empty, 0.0, F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale))
 
 
 def multiplicative_attention(

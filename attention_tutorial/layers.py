@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from ._validation import (
-    broadcasts_to,
     check_flag,
     check_float_tensor,
     check_mask_device,
-    check_mask_type,
+    check_module_mask,
     check_same_kind,
     check_shape,
     check_size,
@@ -381,14 +380,7 @@ class MultiHeadAttention(nn.Module):
         """Check a mask, and give one of three axes its axis for the heads."""
         if mask is None:
             return None
-        check_mask_type("mask", mask)
-        axes = mask.dim()
-        per_head = mask.unsqueeze(1) if axes == 3 else mask
-        target = (query.size(0), self.num_heads, query.size(1), n)
-        if axes not in (2, 3, 4) or not broadcasts_to(per_head.shape, target):
-            sizes = ", ".join(f"{axis}={size}" for axis, size in zip(("batch", "heads", "m", "n"), target, strict=True))
-            raise ValueError("mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), "
-                             f"three axes meaning batch, with {sizes}; got {shape_of(mask)}")  # fmt: skip
+        per_head = check_module_mask(mask, (query.size(0), self.num_heads, query.size(1), n))
         check_mask_device(mask, query.device)
         return per_head
 
@@ -406,13 +398,16 @@ class MultiHeadAttention(nn.Module):
                              f"got key {shape_of(key)}, value {shape_of(value)}")  # fmt: skip
 
     def _check_input(self, name: str, tensor: Any, positions: str) -> None:
-        """Require (batch, positions, d_model), of the dtype and on the device of the weights."""
+        """Require (batch, positions, d_model), of the dtype and on the device of the weights.
+
+        What was put in the place of a projection (quantized, LoRA, parametrized) checks its dtype and device itself.
+        """
         check_float_tensor(name, tensor)
         if tensor.dim() != 3 or tensor.size(-1) != self.d_model:
             raise ValueError(f"{name} must be (batch, {positions}, d_model) with d_model={self.d_model}; "
                              f"got {shape_of(tensor)}")  # fmt: skip
-        weight = self.w_q.weight
-        if tensor.dtype != weight.dtype or tensor.device != weight.device:
+        weight = self.w_q.weight if type(self.w_q) is nn.Linear else None
+        if isinstance(weight, nn.Parameter) and (tensor.dtype != weight.dtype or tensor.device != weight.device):
             check_same_kind(name, tensor, "the module's weights", weight)
 
     @classmethod

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._validation import broadcasts, check_mask_type, check_size, shape_of
+from ._validation import broadcasts, check_mask_type, check_module_mask, check_not_nested, check_size, shape_of
 
 __all__ = ["causal_mask", "combine_masks", "padding_mask", "sliding_window_mask", "to_torch_mha_mask"]
 
@@ -153,11 +153,12 @@ def padding_mask(
         raise ValueError(f"ids_or_lengths must be ids (batch, n) or lengths (batch,); got shape {shape_of(given)}")
     if pad_id is not None:
         raise ValueError(f"pad_id goes with ids (batch, n); got pad_id={pad_id} with lengths {shape_of(given)}")
-    n = int(given.max()) if n is None and given.numel() else n or 0
+    lengths = given.long()  # a narrow type would wrap n round
+    n = int(lengths.max()) if n is None and given.numel() else n or 0
     check_size("n", n)
-    if _some_lie_outside(given, n):
+    if _some_lie_outside(lengths, n):
         raise ValueError(f"lengths must lie between 0 and n={n}; got {given.tolist()}")
-    return (torch.arange(n, device=given.device) < given[:, None])[:, None, None, :]
+    return (torch.arange(n, device=given.device) < lengths[:, None])[:, None, None, :]
 
 
 def _some_lie_outside(lengths: Tensor, n: int) -> bool:
@@ -172,11 +173,13 @@ def _some_lie_outside(lengths: Tensor, n: int) -> bool:
 
 def _as_tensor(ids_or_lengths: Any) -> Tensor:
     try:
-        return torch.as_tensor(ids_or_lengths)
+        given = torch.as_tensor(ids_or_lengths)
     except ValueError as error:
         raise ValueError(f"ids_or_lengths must have rows of equal length; {error}") from error
     except (RuntimeError, TypeError) as error:
         raise TypeError(f"ids_or_lengths must hold integers; got {type(ids_or_lengths).__name__}") from error
+    check_not_nested("ids_or_lengths", given)
+    return given
 
 
 def combine_masks(*masks: Tensor | None) -> Tensor | None:
@@ -232,9 +235,9 @@ def _combine_two(a: Tensor, b: Tensor) -> Tensor:
 
 
 def allowed_keys(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which keys a mask allows, and which queries have an allowed key (..., m or 1, 1)."""
+    """Return which keys a mask allows, and which rows are empty, without an allowed key (..., m or 1, 1)."""
     allowed = mask if mask.dtype == torch.bool else mask != -torch.inf
-    return allowed, allowed.any(dim=-1, keepdim=True)
+    return allowed, ~allowed.any(dim=-1, keepdim=True)
 
 
 def cast_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -243,7 +246,7 @@ def cast_mask(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(mask.isinf(), mask, mask.clamp(-limit, limit)).to(dtype)
 
 
-def to_torch_mha_mask(mask: Tensor | None, num_heads: int | None = None) -> Tensor | None:
+def to_torch_mha_mask(mask: Tensor | None, shape: tuple[int, int, int, int] | None = None) -> Tensor | None:
     r"""Turn a mask of this package into one for ``torch.nn.MultiheadAttention``.
 
     There, True means *not allowed*, so a boolean mask is inverted. A float mask is added to the scores in both and
@@ -251,30 +254,29 @@ def to_torch_mha_mask(mask: Tensor | None, num_heads: int | None = None) -> Tens
 
     Args:
         mask: boolean or float mask in this package's convention, or ``None``.
-        num_heads: when given, the mask, (m, n), (batch, m, n) or (batch, heads or 1, m, n), is also reshaped to the
-            ``(batch * num_heads, m, n)`` that torch's ``attn_mask`` asks for. Two axes stay as they are.
+        shape: (batch, heads, m, n) of the scores. When given, a mask as
+            :class:`~attention_tutorial.layers.MultiHeadAttention` takes it becomes (batch * heads, m, n), which
+            torch's ``attn_mask`` accepts; else the axes stay as they are.
 
     Returns:
         The mask in torch's module convention.
 
     Raises:
-        TypeError: if ``mask`` is neither boolean nor floating point.
-        ValueError: if ``num_heads`` is given and the axes are not one of those above.
+        TypeError: if ``mask`` is neither boolean nor floating point, or ``shape`` not four sizes.
+        ValueError: if the mask does not fit ``shape``.
 
     Example:
         >>> to_torch_mha_mask(causal_mask(3)).int().tolist()
         [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+        >>> to_torch_mha_mask(padding_mask([2, 1]), shape=(2, 8, 5, 2)).shape
+        torch.Size([16, 5, 2])
     """
     if mask is None:
         return None
     check_mask_type("mask", mask)
     flipped = ~mask if mask.dtype == torch.bool else mask
-    if num_heads is None or mask.dim() == 2:
+    if shape is None:
         return flipped
-    check_size("num_heads", num_heads, minimum=1)
-    if mask.dim() == 3:
-        flipped = flipped[:, None]
-    if flipped.dim() != 4 or flipped.size(1) not in (1, num_heads):
-        raise ValueError(f"mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads={num_heads}; "
-                         f"got {shape_of(mask)}")  # fmt: skip
-    return flipped.expand(-1, num_heads, -1, -1).flatten(0, 1)
+    if not isinstance(shape, tuple) or len(shape) != 4:
+        raise TypeError(f"shape must be a tuple (batch, heads, m, n); got {shape}")
+    return check_module_mask(flipped, shape).expand(shape).flatten(0, 1)

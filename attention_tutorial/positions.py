@@ -63,7 +63,7 @@ def frequencies(d: int, base: float = BASE) -> Tensor:
         >>> frequencies(4, base=100.0).tolist()
         [1.0, 0.1]
     """
-    exponents = -torch.arange(0, d, 2, dtype=torch.float64, device="cpu") / d
+    exponents = -_counted(0, d, 2) / d
     return torch.tensor(base, dtype=torch.float64, device="cpu") ** exponents
 
 
@@ -109,8 +109,8 @@ def sinusoidal_positions(
     _check_even("d_model", d_model)
     check_positive(base=base)
     dtype = _check_dtype(dtype)
-    angles = torch.outer(torch.arange(start, start + n, dtype=torch.float64), frequencies(d_model, base))  # (n, d/2)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).to(device, dtype)  # (n, d_model)
+    angles = torch.outer(_counted(start, start + n), frequencies(d_model, base))  # (n, d/2)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).to(_where(device), dtype)  # (n, d_model)
 
 
 def shift_matrix(steps: float, d_model: int, *, base: float = BASE, dtype: torch.dtype | None = None) -> Tensor:
@@ -150,7 +150,7 @@ def shift_matrix(steps: float, d_model: int, *, base: float = BASE, dtype: torch
     angles = steps * frequencies(d_model, base)
     cos, sin = angles.cos(), angles.sin()
     blocks = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)  # (d/2, 2, 2)
-    return torch.block_diag(*blocks).to(_check_dtype(dtype))
+    return torch.block_diag(*blocks).to(torch.get_default_device(), _check_dtype(dtype))
 
 
 class LearnedPositions(nn.Module):
@@ -193,7 +193,8 @@ class LearnedPositions(nn.Module):
         check_size("d_model", d_model, minimum=1)
         check_positive(std=std)
         check_generator(generator, optional=True)
-        self.vectors = nn.Parameter(std * torch.randn(max_length, d_model, generator=generator, dtype=dtype))
+        vectors = torch.randn(max_length, d_model, generator=generator, dtype=dtype, device="cpu")
+        self.vectors = nn.Parameter(std * vectors.to(torch.get_default_device()))
 
     def forward(self, n: int, *, start: int = 0) -> Tensor:
         """Return the vectors (n, d_model) of the positions from ``start`` on."""
@@ -392,8 +393,8 @@ def alibi_slopes(num_heads: int) -> Tensor:
     """
     check_size("num_heads", num_heads, minimum=1)
     power = 1 << (num_heads.bit_length() - 1)
-    smaller = 2.0 ** (-8.0 * torch.arange(1, power + 1, dtype=torch.float64) / power)
-    between = 2.0 ** (-8.0 * torch.arange(1, 2 * power, 2, dtype=torch.float64) / (2 * power))
+    smaller = 2.0 ** (-8.0 * _counted(1, power + 1) / power)
+    between = 2.0 ** (-8.0 * _counted(1, 2 * power, 2) / (2 * power))
     return torch.cat([smaller, between[: num_heads - power]])
 
 
@@ -435,8 +436,17 @@ def alibi_bias(
     """
     check_size("m", m)
     check_size("n", n)
-    distance = (torch.arange(n - m, n)[:, None] - torch.arange(n)).abs()  # (m, n)
-    return (-alibi_slopes(num_heads)[:, None, None] * distance)[None].to(device, _check_dtype(dtype))
+    distance = (_counted(n - m, n)[:, None] - _counted(0, n)).abs()  # (m, n)
+    return (-alibi_slopes(num_heads)[:, None, None] * distance)[None].to(_where(device), _check_dtype(dtype))
+
+
+def _counted(first: int, end: int, step: int = 1) -> Tensor:
+    """Count in float64 on the CPU, since not every device has it."""
+    return torch.arange(first, end, step, dtype=torch.float64, device="cpu")
+
+
+def _where(device: torch.device | str | None) -> torch.device | str:
+    return torch.get_default_device() if device is None else device
 
 
 # ---- Checks of arguments --------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def repeated_tokens(model: CodeModel, rows: int, half: int, generator: torch.Gen
     Returns:
         Ids (rows, 1 + 2 * half) of texts ``a a``, and of texts ``b a`` with the same ``a``.
     """
-    a, b = torch.randint(1, len(model.tokens), (2, rows, half), generator=generator)
+    a, b = torch.randint(1, len(model.tokens), (2, rows, half), generator=generator, device="cpu")
     begin = torch.full((rows, 1), BEGIN)
     return torch.cat([begin, a, a], dim=1), torch.cat([begin, b, a], dim=1)
 

@@ -34,7 +34,8 @@ def find_influence(model: Model, x: Tensor, *, tolerance: float = 1e-6) -> Tenso
     before = model(x)
     columns = []
     for j in range(x.size(-2)):
-        other = torch.randn(x[..., j, :].shape, generator=torch.Generator().manual_seed(j), dtype=torch.float64)
+        generator = torch.Generator().manual_seed(j)
+        other = torch.randn(x[..., j, :].shape, generator=generator, dtype=torch.float64, device="cpu")
         changed = x.clone()
         changed[..., j, :] = 3.0 * other.to(x)
         columns.append(~((model(changed) - before).abs().amax(dim=-1) <= tolerance))  # NaN is a change

@@ -84,22 +84,22 @@ def card_rows(size: int, *, generator: torch.Generator, fewest: int = 12, most: 
         raise ValueError(f"most must be at least fewest; got most={most}, fewest={fewest}")
 
     def shuffled() -> Tensor:  # (size, most): numbers in random order, in each row
-        return torch.rand(size, most, generator=generator, dtype=torch.float64)
+        return torch.rand(size, most, generator=generator, device="cpu", dtype=torch.float64)
 
-    count = torch.randint(fewest, most + 1, (size, 1), generator=generator)
-    position = torch.arange(most)
+    count = torch.randint(fewest, most + 1, (size, 1), generator=generator, device="cpu")
+    position = torch.arange(most, device="cpu")
     real = position < count  # (size, most)
-    ends = torch.randint(3, 6, (size, most // 3 + 1), generator=generator).cumsum(dim=1)
+    ends = torch.randint(3, 6, (size, most // 3 + 1), generator=generator, device="cpu").cumsum(dim=1)
     group = (position[:, None] >= ends[:, None, :]).sum(dim=-1)
     # In each group, the cards that come first in a random order carry its letter, the others any letter.
     order = shuffled()
     same = (group[:, :, None] == group[:, None, :]) & real[:, None, :]
     place = (same & (order[:, None, :] < order[:, :, None])).sum(dim=-1)
-    of_group = torch.randint(len(LETTERS), (size, most // 3 + 1), generator=generator).gather(1, group)
-    any_letter = torch.randint(len(LETTERS), (size, most), generator=generator)
+    of_group = torch.randint(len(LETTERS), (size, most // 3 + 1), generator=generator, device="cpu").gather(1, group)
+    any_letter = torch.randint(len(LETTERS), (size, most), generator=generator, device="cpu")
     letter = torch.where(place <= same.sum(dim=-1) // 2, of_group, any_letter)
     name = shuffled().argsort(dim=1)
-    step = torch.randint(1, 10**6, (size, most), generator=generator) % (count - 1) + 1
+    step = torch.randint(1, 10**6, (size, most), generator=generator, device="cpu") % (count - 1) + 1
     friend = torch.where(real, (position + step) % count, 0)  # any real card but the card itself
     left = torch.cat([letter[:, :1], letter[:, :-1]], dim=1)
     answers = torch.stack([left, letter[:, :1].expand_as(letter), of_group, letter.gather(1, friend)], dim=-1)

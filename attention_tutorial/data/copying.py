@@ -56,7 +56,7 @@ def copy_examples(
     if num_models is not None:
         check_size("num_models", num_models, minimum=1)
         shape = (num_models, *shape)
-    source = torch.randint(1, num_symbols + 1, shape, generator=generator)
+    source = torch.randint(1, num_symbols + 1, shape, generator=generator, device="cpu")
     return source, source.flip(-1) if reverse else source.clone()
 
 
@@ -139,7 +139,7 @@ class CopyBatches(SeededBatches):
     def draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw one batch."""
         shortest, longest = self.lengths
-        length = int(torch.randint(shortest, longest + 1, (1,), generator=generator))
+        length = int(torch.randint(shortest, longest + 1, (1,), generator=generator, device="cpu"))
         return copy_examples(length=length, generator=generator, **self.drawing)
 
 

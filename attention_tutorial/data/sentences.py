@@ -101,10 +101,10 @@ def who_where(
                          f"got max_adjectives={max_adjectives}, min_adjectives={min_adjectives}")  # fmt: skip
 
     def draw(words: Sequence[str]) -> str:
-        return words[int(torch.randint(len(words), (), generator=generator))]
+        return words[int(torch.randint(len(words), (), generator=generator, device="cpu"))]
 
     def noun_phrase(nouns: Sequence[str]) -> list[str]:
-        count = int(torch.randint(min_adjectives, max_adjectives + 1, (), generator=generator))
+        count = int(torch.randint(min_adjectives, max_adjectives + 1, (), generator=generator, device="cpu"))
         return ["the", *(draw(_ADJECTIVES) for _ in range(count)), draw(nouns)]
 
     sentences, asked = [], []
@@ -166,7 +166,7 @@ def bank_sentences(size: int, *, generator: torch.Generator, held_out: bool = Fa
     check_generator(generator)
 
     def draw(count: int) -> int:
-        return int(torch.randint(count, (), generator=generator))
+        return int(torch.randint(count, (), generator=generator, device="cpu"))
 
     sentences, senses, answers = [], [], []
     for _ in range(size):

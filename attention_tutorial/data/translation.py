@@ -301,7 +301,7 @@ def draw_sentences(
     check_generator(generator)
 
     def draw(count: int) -> list[int]:
-        return torch.randint(count, (size,), generator=generator).tolist()
+        return torch.randint(count, (size,), generator=generator, device="cpu").tolist()
 
     verbs = {noun: [verb for verb in VERBS if is_held_out(noun, verb) == held_out] for noun in NOUNS}
     choices = len(verbs[NOUNS[0]])  # as many for every noun

@@ -14,6 +14,8 @@ import pkgutil
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from ..notebook.display import show
 from .judging import SECONDS, Diagnosis, judge
 from .parse import Returned, mask, number, numbers, random, same, tensor
@@ -54,11 +56,12 @@ def exercises() -> dict[str, Exercise]:
         >>> list(exercises())[:3]
         ['shape_of_scores', 'sat_without_cat', 'rows_to_one']
     """
-    chapters = [
-        importlib.import_module(f"{__name__}.{name}")
-        for name in sorted(module.name for module in pkgutil.iter_modules(__path__))
-        if name.startswith("chapter")
-    ]
+    with torch.device("cpu"):  # their inputs are made there, whatever the default is
+        chapters = [
+            importlib.import_module(f"{__name__}.{name}")
+            for name in sorted(module.name for module in pkgutil.iter_modules(__path__))
+            if name.startswith("chapter")
+        ]
     return {
         (name := variable.lower()): replace(table, name=name)
         for chapter in chapters

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 def random(*shape: int, seed: int = 0) -> Tensor:
     """Draw standard normal numbers, float64, the same at every call."""
     generator = torch.Generator().manual_seed(1000 * seed + sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+    return torch.randn(*shape, generator=generator, device="cpu", dtype=torch.float64)
 
 
 # ---- What came back ------------------------------------------------------------------------------------------------

@@ -43,11 +43,12 @@ class _Stopped(BaseException):
 
 @contextlib.contextmanager
 def float64_by_default() -> Iterator[None]:
-    """Make float64 the default type for a while, as the inputs of exercises are."""
+    """Make float64 on the CPU the default for a while, as the inputs of exercises are."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        yield
+        with torch.device("cpu"):
+            yield
     finally:
         torch.set_default_dtype(default)
 

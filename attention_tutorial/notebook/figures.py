@@ -20,9 +20,12 @@ def describe_figures(shell: Any) -> None:
     """
     from matplotlib.figure import Figure
 
-    def bundle(figure: Figure) -> tuple[dict[str, str], dict[str, Any]]:
+    def bundle(figure: Figure) -> tuple[dict[str, str], dict[str, Any]] | None:
         alt = _description(shell)
-        shown = {"text/html": _image(figure, alt), "text/plain": alt or repr(figure)}
+        try:
+            shown = {"text/html": _image(figure, alt), "text/plain": alt or repr(figure)}
+        except Exception:  # it is empty or cannot be drawn: IPython's own formatter says so, once
+            return None
         return shown, {"image/png": {"alt": alt}} if alt else {}
 
     shell.display_formatter.mimebundle_formatter.for_type(Figure, bundle)

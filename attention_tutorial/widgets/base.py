@@ -37,7 +37,7 @@ def draw_letters(count: int, seed: int) -> str:
 
     Rounded so, products and their sums are exact, in a browser as in torch, and a number has variance 1.001.
     """
-    normal = torch.randn(count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    normal = torch.randn(count, generator=torch.Generator().manual_seed(seed), device="cpu", dtype=torch.float64)
     places = (normal * _PER_UNIT + _MIDDLE).round().clamp(0, len(LETTERS) - 1)
     return "".join(LETTERS[int(place)] for place in places)
 

@@ -1,5 +1,6 @@
 """Each test on the page "My model misbehaves" passes on a sound model and fails on one that has the fault."""
 
+import contextlib
 import copy
 import math
 import re
@@ -7,13 +8,17 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from core.pretended_device import PretendedDevice
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import flex_attention
 
 from attention_tutorial import MultiHeadAttention, causal_mask, padding_mask, scaled_dot_product_attention
 from attention_tutorial.exercises import MISTAKES, SYMPTOMS
 from attention_tutorial.models.encoder import Encoder, WordPieces
 from attention_tutorial.models.faulty import train_faulty
 from attention_tutorial.models.transformer import Transformer
+from attention_tutorial.positions import RotaryMultiHeadAttention
 from tools.book import ROOT
 
 PAGE = (ROOT / "book" / "symptoms.md").read_text(encoding="utf-8")
@@ -99,11 +104,33 @@ class Blind(Logits):
         return super().forward(torch.full_like(source, 3), target_in)
 
 
-class Unstable(Logits):
-    """A translator with an exponential too large for 32 bits, and its logarithm."""
+class Elsewhere(Logits):
+    """A translator that computes something else where it is not on the CPU."""
 
     def forward(self, source, target_in):
-        return (super().forward(source, target_in) + 100).exp().log()
+        return super().forward(source, target_in) * (1.1 if source.device.type == "cuda" else 1)
+
+
+class LeaksInHalf(Logits):
+    """A translator whose causal mask a kernel ignores in half precision."""
+
+    def forward(self, source, target_in):
+        logits = super().forward(source, target_in)
+        return logits if logits.dtype == torch.float32 else logits + target_in[:, -1:, None]
+
+
+class Pooled(nn.Module):
+    """The mean over an encoder's rows: over those of words, or over those of padding too."""
+
+    def __init__(self, masked=True):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.masked = nn.Embedding(IDS, D), masked
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, 2, 16, dropout=0.0, batch_first=True), 2)
+
+    def forward(self, texts):
+        rows, real = self.encoder(self.table(texts), src_key_padding_mask=texts == PAD), (texts != PAD)[..., None]
+        return (rows * real).sum(dim=1) / real.sum(dim=1) if self.masked else rows.mean(dim=1)
 
 
 class Short(Logits):
@@ -193,6 +220,7 @@ def sound():
         "attention": Layer(attention), "x": torch.randn(2, 5, D, dtype=torch.float64, generator=drawn(3)),
         "attention_from": lambda theirs: Layer(MultiHeadAttention.from_torch(theirs)),
         "layer": Layer(MultiHeadAttention(D, 2)),
+        "device": "cuda", "dtype": torch.bfloat16, "embedder": Pooled(),
         "embed": embedder(), "texts": torch.tensor([[3, 4, 5, 6, 7], [8, 9, PAD, PAD, PAD]]),
     }  # fmt: skip
 
@@ -248,12 +276,23 @@ def spoilt(heading, number):
             "attention": even(copy.deepcopy(names["attention"].attention))
         },
         ("All heads look alike", 0): lambda: {"attention": alike(copy.deepcopy(names["attention"].attention))},
-        ("It differs on a GPU", 0): lambda: {"model": Unstable(names["model"].network)},
+        ("It differs between train() and eval()", 0): lambda: {"embedder": Pooled(masked=False)},
+        ("It differs on a GPU or a Mac", 0): lambda: {"model": Elsewhere(names["model"].network)},
+        ("It differs on a GPU or a Mac", 1): lambda: {"model": LeaksInHalf(names["model"].network)},
         ("It runs out of memory", 0): lambda: {"attention": Layer(names["attention"].attention, "keeps")},
         ("It is slower than expected", 0): lambda: {"layer": Layer(MultiHeadAttention(D, 2), "loop")},
     }[heading, number]()
 
 
+def run(heading, code, names):
+    """Run a test of the page; on a pretended device, which has no float64, where it asks for one."""
+    with PretendedDevice() if "GPU" in heading else contextlib.nullcontext():
+        if "GPU" in heading:
+            names["model"].float()
+        exec(code, names)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize(("heading", "number", "code"), TESTS)
 def test_a_sound_model_passes(heading, number, code):
     names = sound()
@@ -262,14 +301,15 @@ def test_a_sound_model_passes(heading, number, code):
     if heading.startswith("It writes one"):
         for _ in range(60):
             names["train_step"](names["model"], names["batch"])
-    exec(code, names)
+    run(heading, code, names)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.parametrize(("heading", "number", "code"), TESTS)
 def test_a_model_with_the_fault_fails(heading, number, code):
     names = sound() | spoilt(heading, number)
     with pytest.raises(AssertionError):
-        exec(code, names)
+        run(heading, code, names)
 
 
 def test_what_the_page_says_of_pytorch_holds():
@@ -286,6 +326,87 @@ def test_what_the_page_says_of_pytorch_holds():
     layer(x)
     assert seen[1] is None and torch.equal(seen[0], layer.norm1(x))
     assert layer.self_attn(*3 * [layer.norm1(x)])[1].shape == (2, 3, 3)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_fast_path_returns_zeros_at_padding_and_the_same_words():
+    encoder, x = Pooled().encoder, torch.randn(2, 5, D, generator=drawn())
+    padding = torch.arange(5) >= torch.tensor([[5], [3]])
+    without = nn.TransformerEncoder(encoder.layers[0], 2, enable_nested_tensor=False).eval()
+    without.load_state_dict(encoder.state_dict())
+    with torch.no_grad():
+        learns, works = (encoder.train(mode)(x, src_key_padding_mask=padding) for mode in (True, False))
+        slow = without(x, src_key_padding_mask=padding)
+    assert not works[padding].any() and learns[padding].all()
+    torch.testing.assert_close(learns[~padding], works[~padding])
+    torch.testing.assert_close(slow, learns)
+
+
+@torch.no_grad()
+def test_a_cache_in_few_bits_differs_by_rounding_alone():
+    said = dict(zip((torch.bfloat16, torch.float32, torch.float64), (4e-3, 1e-6, 2e-15), strict=True))
+    for dtype, most in said.items():
+        differences = []
+        for seed in range(60):
+            torch.manual_seed(seed)
+            layer, x = RotaryMultiHeadAttention(64, 4).to(dtype), torch.randn(2, 24, 64).to(dtype)
+            kept, alone = [], []
+            for t in range(24):
+                kept.append(layer.project(x[:, t : t + 1], start=t))
+                keys, values = (torch.cat(parts, dim=2) for parts in zip(*kept, strict=True))
+                alone.append(layer.attend(x[:, t : t + 1], keys, values)[0])
+            differences.append((torch.cat(alone, dim=1) - layer(x, is_causal=True)[0]).abs().max().item())
+        assert most / 10 < max(differences) < 4 * most
+        assert f"{most:.0e}".replace("e-0", "e-") in PAGE
+
+
+# ---- Error messages, word for word ----------------------------------------------------------------------------------
+
+
+def modified_in_place():
+    weights = torch.randn(3, 3, requires_grad=True).softmax(dim=-1)
+    weights.masked_fill_(torch.eye(3) > 0, 0.0)
+    weights.sum().backward()
+
+
+def with_kernel(kernel, **options):
+    with sdpa_kernel(kernel):
+        F.scaled_dot_product_attention(HEADS_OF_8, HEADS_OF_8, HEADS_OF_8, **options)
+
+
+X, HEADS_OF_8 = torch.zeros(4, 8, 16), torch.zeros(2, 8, 4, 16)
+INTEGERS, ALL = torch.ones(4, 8, dtype=torch.long), torch.ones(4, 4, dtype=torch.bool)
+MHA = nn.MultiheadAttention(16, 2, batch_first=True)
+RAISE = [
+    lambda: MHA(X, X, X, attn_mask=INTEGERS == 0),
+    lambda: MHA(X, X, X, attn_mask=torch.zeros(4, 8, 8)),
+    lambda: F.scaled_dot_product_attention(HEADS_OF_8, HEADS_OF_8, HEADS_OF_8, attn_mask=INTEGERS[:, :4]),
+    lambda: MHA(X, X, X, key_padding_mask=INTEGERS),
+    lambda: F.scaled_dot_product_attention(HEADS_OF_8, HEADS_OF_8[:, :2], HEADS_OF_8[:, :2]),
+    lambda: with_kernel(SDPBackend.MATH, attn_mask=ALL, is_causal=True),
+    lambda: MHA(X, X, X, is_causal=True),
+    lambda: X.half().masked_fill(X == 0, -1e9),
+    lambda: nn.MultiheadAttention(10, 3),
+    lambda: nn.Linear(16, 4)(X.double()),
+    lambda: with_kernel(SDPBackend.FLASH_ATTENTION, dropout_p=0.1),
+    lambda: with_kernel(SDPBackend.CUDNN_ATTENTION),
+    lambda: nn.Embedding(5, 4)(torch.tensor([5])),
+    modified_in_place,
+    lambda: copy.deepcopy(2 * torch.ones(3, requires_grad=True)),
+    lambda: flex_attention(HEADS_OF_8.clone().requires_grad_(), HEADS_OF_8, HEADS_OF_8),
+]
+ROWS = re.findall(r"^\| `(.+)` \| (.+) \| .+ \|$", PAGE.partition("## Error messages")[2], re.MULTILINE)
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="other versions say it in other words")
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_the_messages_are_those_of_pytorch_word_for_word():
+    said = [message for message, cause in ROWS if "https://" not in cause]
+    assert len(said) == len(RAISE) and len(ROWS) >= 15
+    for message, fail in zip(said, RAISE, strict=True):
+        with pytest.raises((RuntimeError, AssertionError, IndexError, NotImplementedError)) as caught:
+            fail()
+        assert message in " ".join(str(caught.value).split())
 
 
 def test_what_the_page_says_of_losses_holds():

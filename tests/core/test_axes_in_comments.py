@@ -87,6 +87,7 @@ def all_calls():
     """Call all that has such lines."""
     query, key, value = zeros("..., m, d_k"), zeros("..., n, d_k"), zeros("..., n, d_v")
     scaled_dot_product_attention(query, key, value)
+    scaled_dot_product_attention(query, key, value, is_causal=True)
     tiled.tiled_attention(query, key, value)
     multiplicative_attention(torch.zeros(*LEADING, 5, 19), key, value, w=torch.zeros(19, 23))
     AdditiveAttention(19, 23, 17)(torch.zeros(*LEADING, 5, 19), key, value)

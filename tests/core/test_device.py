@@ -26,16 +26,27 @@ from attention_tutorial import (
     multiplicative_attention,
     padding_mask,
     scaled_dot_product_attention,
+    sliding_window_mask,
     to_torch_mha_mask,
 )
+from attention_tutorial.analysis.influence import find_influence
 from attention_tutorial.analysis.probe import linear_probe
 from attention_tutorial.analysis.weights import entropy
-from attention_tutorial.data.copying import CopyBatches
+from attention_tutorial.data.cards import card_rows
+from attention_tutorial.data.copying import CopyBatches, copy_examples
 from attention_tutorial.data.sentences import who_where
+from attention_tutorial.exercises import exercises, judge, random
 from attention_tutorial.models.seq2seq import ATTENTION_KINDS, Seq2Seq
 from attention_tutorial.models.tasks.who_where_reader import Reader, reader_accuracy
 from attention_tutorial.models.training import token_accuracy, train
-from attention_tutorial.positions import RotaryMultiHeadAttention, alibi_bias, apply_rotary, sinusoidal_positions
+from attention_tutorial.positions import (
+    LearnedPositions,
+    RotaryMultiHeadAttention,
+    alibi_bias,
+    apply_rotary,
+    shift_matrix,
+    sinusoidal_positions,
+)
 from attention_tutorial.tiled import tiled_attention
 
 D_MODEL, VOCAB = 24, 11
@@ -306,6 +317,32 @@ def test_positions_need_no_float64_on_the_device(pretended, generator):
     output, _ = module(x + sinusoidal_positions(N, D_MODEL, device=pretended), mask=bias, is_causal=True)
     output.sum().backward()
     assert {parameter.grad.device.type for parameter in module.parameters()} == {"cuda"}
+
+
+@pytest.mark.parametrize("make", [
+    lambda **device: sinusoidal_positions(N, D_MODEL, **device), lambda **device: alibi_bias(M, N, HEADS, **device),
+    lambda **device: causal_mask(M, N, **device), lambda **device: sliding_window_mask(M, N, window=2, **device),
+])  # fmt: skip
+def test_what_is_made_is_made_on_the_default_device_or_the_one_that_is_named(make):
+    with torch.device("meta"):
+        assert make().is_meta
+        assert torch.equal(make(device="cpu"), make(device="cpu").cpu())
+    assert torch.equal(make(), make(device="cpu"))
+
+
+def test_what_is_drawn_does_not_depend_on_the_default_device(generator):
+    def drawn():
+        draws = torch.Generator().manual_seed(1)
+        cards = card_rows(3, fewest=3, most=5, generator=draws)
+        copied = copy_examples(2, 3, generator=draws)
+        return [random(2, 3), find_influence(lambda x: x.cumsum(dim=-2), x), cards.answers, cards.friend, *copied]
+
+    x = draw(generator, M, D_MODEL)
+    expected, right = drawn(), exercises()["jacobian"]
+    with torch.device("meta"):
+        assert all(map(torch.equal, drawn(), expected))
+        assert judge(right, right.right) is None
+        assert LearnedPositions(N, D_MODEL, generator=generator).vectors.is_meta and shift_matrix(1, 4).is_meta
 
 
 def test_a_reader_s_accuracy_needs_no_float64_on_the_device(pretended, generator):

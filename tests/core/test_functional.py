@@ -414,10 +414,12 @@ def test_what_a_masked_key_holds_is_hidden(where, generator):
     assert shown.isnan().any()
 
 
+tracing_warns = pytest.mark.filterwarnings("ignore:.*torch.jit.trace", "ignore::torch.jit.TracerWarning")
 RECORDERS = {
     "compile": lambda f, args: compiled(f, backend="eager"),
     "export": lambda f, args: torch.export.export(AsModule(f), args, strict=False).module(),
     "make_fx": lambda f, args: make_fx(f)(*args),
+    "trace": torch.jit.trace,
 }
 
 
@@ -430,6 +432,7 @@ class AsModule(torch.nn.Module):
         return self.function(*args)
 
 
+@tracing_warns
 @pytest.mark.parametrize("record", RECORDERS.values(), ids=RECORDERS.keys())
 @both_paths
 @pytest.mark.parametrize("kind", ["bool", "float"])
@@ -442,14 +445,18 @@ def test_what_torch_records_without_empty_rows_is_right_with_them(record, attend
 
 
 @pytest.mark.skipif(torch.__version__.startswith("2.6."), reason="torch 2.6 writes n - m into the program as a number")
-def test_an_exported_causal_attention_takes_any_number_of_queries_and_keys(generator):
+@tracing_warns
+def test_a_recorded_causal_attention_takes_any_number_of_queries_and_keys(generator):
     shapes = ({2: torch.export.Dim("m", min=2)}, {2: torch.export.Dim("n", min=2)})
     query, key = draw(generator, 1, HEADS, M, D_K), draw(generator, 1, HEADS, N, D_K)
     attend = AsModule(lambda q, k: eager(q, k, k, is_causal=True))
     exported = torch.export.export(attend, (query, key), dynamic_shapes=(shapes,), strict=False).module()
+    traced = torch.jit.trace(attend, (query, key))
     for m, n in ((M, N), (N, M), (M, M)):
         query, key = draw(generator, 1, HEADS, m, D_K), draw(generator, 1, HEADS, n, D_K)
-        assert_close(exported(query, key), eager(query, key, key, is_causal=True), **TIGHT)
+        expected = eager(query, key, key, is_causal=True)
+        assert_close(exported(query, key), expected, **TIGHT)
+        assert_close(traced(query, key), expected, **TIGHT)
 
 
 @pytest.mark.parametrize("spoilt", [math.nan, math.inf, 3e200])

@@ -24,6 +24,9 @@ WRONG_INPUTS = {
         (lambda f: f(np.zeros((5, 11)), K, V), "query must be a torch.Tensor; got ndarray"),
         (lambda f: f(Q, [[1.0]], V), "key must be a torch.Tensor; got list"),
         (lambda f: f(Q, K, None), "value must be a torch.Tensor; got NoneType"),
+        (lambda f: f(torch.nested.nested_tensor(list(Q), layout=torch.jagged), K, V),
+         "query must not be nested; pad it by torch.nested.to_padded_tensor, and hide the padding by a mask, "
+         "padding_mask(lengths)"),
         (lambda f: f(Q.int(), K, V), f"query {KIND} torch.int32"),
         (lambda f: f(Q, K.bool(), V), f"key {KIND} torch.bool"),
         (lambda f: f(Q, K, V + 0j), f"value {KIND} torch.complex64"),

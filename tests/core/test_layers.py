@@ -27,6 +27,7 @@ from oracles import (
     mistakes,
 )
 from torch import nn
+from torch.nn.utils import parametrizations, prune
 from torch.testing import assert_close
 
 from attention_tutorial import (
@@ -37,6 +38,7 @@ from attention_tutorial import (
     merge_heads,
     padding_mask,
     repeat_heads,
+    scaled_dot_product_attention,
     split_heads,
 )
 from attention_tutorial.analysis.cost import largest_tensor_bytes
@@ -330,6 +332,60 @@ def test_no_argument_is_changed_and_nothing_is_kept_from_a_forward_pass(generato
         assert set(vars(module)) == attributes
 
 
+# What stands in a projection's place
+
+
+class LoRA(nn.Module):
+    def __init__(self, base, rank=2):
+        super().__init__()
+        self.base, self.down = base, nn.Linear(base.in_features, rank, bias=False, dtype=torch.float64)
+        self.up = nn.Linear(rank, base.out_features, bias=False, dtype=torch.float64)
+
+    def forward(self, x):
+        return self.base(x) + self.up(self.down(x))
+
+
+class Quantized(nn.Module):
+    """As torch's quantized layers are: `weight` is a method."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.linear = linear
+
+    def weight(self):
+        return self.linear.weight
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def pruned(linear):
+    """Its `weight` is no parameter: it stays what it was at the last call, here of another dtype."""
+    prune.l1_unstructured(linear.float(), "weight", 0.3)
+    return linear.double()
+
+
+REPLACEMENTS = {
+    "LoRA": LoRA,
+    "identity": lambda linear: nn.Identity(),
+    "sequence": lambda linear: nn.Sequential(linear, nn.Tanh()),
+    "weight norm": parametrizations.weight_norm,
+    "spectral norm": lambda linear: parametrizations.spectral_norm(linear).eval(),
+    "pruned": pruned,
+    "quantized": Quantized,
+}
+
+
+@pytest.mark.parametrize("replace", REPLACEMENTS.values(), ids=REPLACEMENTS.keys())
+@pytest.mark.parametrize("name", ["w_q", "w_k", "w_v", "w_o"])
+def test_a_projection_can_be_replaced(name, replace, generator):
+    module, x = make(generator), draw(generator, BATCH, M, D_MODEL)
+    setattr(module, name, replace(getattr(module, name)))
+    q, k, v = (split_heads(w(x), HEADS) for w in (module.w_q, module.w_k, module.w_v))
+    expected = module.w_o(merge_heads(scaled_dot_product_attention(q, k, v)[0]))
+    assert_close(module(x)[0], expected, **TIGHT)
+
+
 # From torch's module
 
 
@@ -379,6 +435,10 @@ def test_modules_tell_their_sizes():
 MODULE = MultiHeadAttention(15, 3)
 X, Y = torch.zeros(2, 5, 15), torch.zeros(2, 7, 15)
 KEPT = torch.zeros(2, 3, 7, 5), torch.zeros(2, 3, 7, 5)
+NESTED = torch.nested.nested_tensor([X[0], Y[0]], layout=torch.jagged)
+NOT_NESTED = (
+    "must not be nested; pad it by torch.nested.to_padded_tensor, and hide the padding by a mask, padding_mask(lengths)"
+)
 MASK_RULE = (
     "mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), three axes meaning batch, "
     "with batch=2, heads=3, m=5, n=7; got"
@@ -397,6 +457,9 @@ ERRORS = {
          "key and the module's weights must have the same dtype; got key torch.float16, the module's weights "
          "torch.float32"),
         (lambda: MODULE(X, mask=[[1]]), "mask must be a torch.Tensor or None; got list"),
+        (lambda: MODULE(X, NESTED), f"key {NOT_NESTED}"),
+        (lambda: MODULE(X, mask=NESTED), f"mask {NOT_NESTED}"),
+        (lambda: split_heads(NESTED, 3), f"x {NOT_NESTED}"),
         (lambda: MODULE(X, mask=torch.ones(5, 5).int()),
          "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int32"),
         (lambda: MODULE(X, is_causal=None, need_weights=False), "is_causal must be True or False; got NoneType"),

@@ -13,7 +13,15 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from attention_tutorial import causal_mask, combine_masks, padding_mask, to_torch_mha_mask
+from attention_tutorial import (
+    MultiHeadAttention,
+    causal_mask,
+    combine_masks,
+    padding_mask,
+    sliding_window_mask,
+    to_torch_mha_mask,
+)
+from attention_tutorial.positions import alibi_bias, sinusoidal_positions
 
 sizes = st.integers(0, 7)
 
@@ -60,6 +68,29 @@ def test_lengths_are_read_where_nothing_can_look_at_them():
     with FakeTensorMode() as fake:
         for nowhere in (torch.empty(2, dtype=torch.long, device="meta"), fake.from_tensor(torch.tensor([3, 1]))):
             assert mask(nowhere).shape == (2, 1, 1, 4)
+
+
+INTEGERS = [getattr(torch, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("n", [None, 3, 200, 512, 70_000])
+def test_lengths_of_any_integer_type_are_read_beside_any_n(dtype, n):
+    lengths = [3, 0, 1]
+    mask = padding_mask(torch.tensor(lengths, dtype=dtype), n=n)
+    assert mask.size(-1) == (n or 3) and mask.sum(dim=-1).flatten().tolist() == lengths
+    assert_raises(lambda: padding_mask(torch.tensor(lengths, dtype=dtype), n=2), ValueError,
+                  "lengths must lie between 0 and n=2; got [3, 0, 1]")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("make", [
+    causal_mask, partial(sliding_window_mask, window=2, sinks=1), lambda n: sinusoidal_positions(n, 4),
+    lambda n: alibi_bias(n, n, 2), lambda n: padding_mask([1, 0], n=n),
+])  # fmt: skip
+def test_what_is_made_for_a_size_is_traced_for_any(make):
+    traced = torch.jit.trace(lambda x: make(x.size(0)), torch.zeros(N))
+    assert torch.equal(traced(torch.zeros(M)), make(M))
 
 
 def test_two_masks_by_hand():
@@ -112,26 +143,21 @@ def test_torch_module_convention_is_the_opposite_for_booleans_and_the_same_for_f
     assert torch.equal(to_torch_mha_mask(to_torch_mha_mask(allowed)), allowed)
 
 
-def test_torch_module_mask_has_one_matrix_for_each_head_of_each_batch_element(generator):
-    shared = draw_bool(generator, BATCH, M, N)
-    flat = to_torch_mha_mask(shared, HEADS)
-    assert flat.shape == (BATCH * HEADS, M, N)
-    for b, h in itertools.product(range(BATCH), range(HEADS)):
-        assert torch.equal(flat[b * HEADS + h], ~shared[b])
-    assert torch.equal(to_torch_mha_mask(shared[:, None], HEADS), flat)
-    assert torch.equal(to_torch_mha_mask(shared, 1), ~shared)
-    own = draw(generator, BATCH, HEADS, M, N)
-    assert torch.equal(to_torch_mha_mask(own, HEADS), own.reshape(-1, M, N))
-    assert torch.equal(to_torch_mha_mask(shared[0], HEADS), ~shared[0])
-
-
-def test_torch_module_reads_the_converted_mask_as_ours_is_meant(generator):
-    allowed = draw_bool(generator, M, N)
-    allowed[:, 0] = True
-    theirs = nn.MultiheadAttention(11, 1, batch_first=True, dtype=torch.float64)
-    query, key = draw(generator, BATCH, M, 11), draw(generator, BATCH, N, 11)
-    weights = theirs(query, key, key, attn_mask=to_torch_mha_mask(allowed))[1]
-    assert torch.equal(weights[0] > 0, allowed)
+@pytest.mark.parametrize("axes", [
+    (M, N), (1, N), (M, 1), (BATCH, M, N), (1, M, N), (BATCH, 1, N), (BATCH, 1, 1, N), (1, 1, M, N), (1, HEADS, M, N),
+    (BATCH, HEADS, M, N),
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_torchs_module_takes_the_converted_mask_and_reads_it_as_ours_is_meant(axes, kind, generator):
+    mask = draw_bool(generator, *axes) if kind == "bool" else draw(generator, *axes)
+    if kind == "bool":
+        mask[..., 0] = True  # torch's module makes NaN of an empty row
+    theirs = nn.MultiheadAttention(4 * HEADS, HEADS, batch_first=True, dtype=torch.float64)
+    query, key = draw(generator, BATCH, M, 4 * HEADS), draw(generator, BATCH, N, 4 * HEADS)
+    converted = to_torch_mha_mask(mask, (BATCH, HEADS, M, N))
+    got = theirs(query, key, key, attn_mask=converted, average_attn_weights=False)
+    for actual, expected in zip(got, MultiHeadAttention.from_torch(theirs)(query, key, mask=mask), strict=True):
+        torch.testing.assert_close(actual, expected)
 
 
 def test_no_mask_is_changed_by_joining_or_converting(generator):
@@ -154,6 +180,9 @@ ERRORS = {
         (lambda: padding_mask(torch.tensor([1.0])), "ids_or_lengths must hold integers; got torch.float32"),
         (lambda: padding_mask([True, False]), "ids_or_lengths must hold integers; got torch.bool"),
         (lambda: padding_mask(None), "ids_or_lengths must hold integers; got NoneType"),
+        (lambda: padding_mask(torch.nested.nested_tensor([INT, INT], layout=torch.jagged), pad_id=0),
+         "ids_or_lengths must not be nested; pad it by torch.nested.to_padded_tensor, and hide the padding by a mask, "
+         "padding_mask(lengths)"),
         (lambda: padding_mask("abc"), "ids_or_lengths must hold integers; got str"),
         (lambda: padding_mask([[1, 2]], pad_id=0.0), "pad_id must be an int; got float"),
         (lambda: padding_mask([1, 2], n=3.0), "n must be an int; got float"),
@@ -162,7 +191,9 @@ ERRORS = {
         (lambda: combine_masks([True]), "masks[0] must be a torch.Tensor or None; got list"),
         (lambda: to_torch_mha_mask(INT),
          "mask must be boolean (True = may attend) or floating point (added to the scores); got torch.int64"),
-        (lambda: to_torch_mha_mask(torch.ones(2, 7, 7), num_heads=3.0), "num_heads must be an int; got float"),
+        (lambda: to_torch_mha_mask(torch.ones(2, 7, 7), 3), "shape must be a tuple (batch, heads, m, n); got 3"),
+        (lambda: to_torch_mha_mask(torch.ones(2, 7, 7), (3, 7, 7)),
+         "shape must be a tuple (batch, heads, m, n); got (3, 7, 7)"),
     ],
     ValueError: [
         (lambda: causal_mask(-1), "m must be at least 0; got -1"),
@@ -183,11 +214,12 @@ ERRORS = {
          "masks must broadcast with each other; got (2, 3) and (2, 5)"),
         (lambda: combine_masks(causal_mask(2), causal_mask(2, device="meta")),
          "masks must be on the same device; got cpu and meta"),
-        (lambda: to_torch_mha_mask(torch.ones(2, 5, 7, 7), num_heads=3),
-         "mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads=3; got (2, 5, 7, 7)"),
-        (lambda: to_torch_mha_mask(torch.ones(7), num_heads=3),
-         "mask must be (m, n), (batch, m, n) or (batch, heads or 1, m, n) with heads=3; got (7,)"),
-        (lambda: to_torch_mha_mask(torch.ones(2, 7, 7), num_heads=0), "num_heads must be at least 1; got 0"),
+        (lambda: to_torch_mha_mask(torch.ones(2, 5, 7, 7), (2, 3, 7, 7)),
+         "mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), three axes meaning batch, with "
+         "batch=2, heads=3, m=7, n=7; got (2, 5, 7, 7)"),
+        (lambda: to_torch_mha_mask(torch.ones(7), (2, 3, 7, 7)),
+         "mask must be (m, n), (batch, m, n) or (batch or 1, heads or 1, m, n), three axes meaning batch, with "
+         "batch=2, heads=3, m=7, n=7; got (7,)"),
     ],
 }  # fmt: skip
 
@@ -199,6 +231,7 @@ def test_a_wrong_argument_is_named_with_the_rule_and_what_came(call, error, mess
 
 @pytest.mark.parametrize(("dtype", "ids", "pad_id"), [
     (torch.uint8, [1, 255], -1), (torch.uint8, [0, 44], 300), (torch.int8, [0, 1], 256), (torch.int64, [0, 1], 2**70),
+    (torch.uint64, [0, 1], -1), (torch.uint64, [0, 1], 2**64 - 1),
 ])  # fmt: skip
 def test_an_id_that_no_token_can_have_hides_none(dtype, ids, pad_id):
     assert padding_mask(torch.tensor([ids], dtype=dtype), pad_id=pad_id).all()

@@ -8,6 +8,8 @@ import matplotlib.pyplot as plt
 import pytest
 from bs4 import BeautifulSoup
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.pylabtools import select_figure_formats
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image
 
@@ -17,16 +19,22 @@ from tools.execution import normalise
 ALT = 'Two "lines" & a dot. The upper one falls.'
 
 
+def a_line():
+    figure, ax = plt.subplots(figsize=(3, 2), dpi=100)
+    ax.plot([1, 2])
+    return figure
+
+
 @pytest.fixture
 def shown():
     """Return what a shell shows of a figure, given the metadata that the front end sent with the cell."""
 
-    def show(metadata):
+    def show(metadata, make=a_line):
         shell = InteractiveShell()
         shell.get_parent = lambda: {"metadata": metadata}
+        select_figure_formats(shell, {"png"})
         describe_figures(shell)
-        figure, ax = plt.subplots(figsize=(3, 2), dpi=100)
-        ax.plot([1, 2])
+        figure = make()
         bundle = shell.display_formatter.format(figure)
         plt.close(figure)
         return bundle
@@ -56,6 +64,37 @@ def test_a_figure_without_a_description_claims_none(shown):
     data, metadata = shown({})
     assert not picture_in(data)[0].has_attr("alt") and metadata == {}
     assert re.match("<Figure size", data["text/plain"])
+
+
+def cleared():
+    figure = a_line()
+    figure.clf()
+    return figure
+
+
+def with_a_title_alone():
+    figure = plt.figure()
+    figure.suptitle("Nothing yet")
+    return figure
+
+
+def wrong_formula():
+    figure = a_line()
+    figure.axes[0].set_title(r"$\frac$")
+    return figure
+
+
+@pytest.mark.parametrize("make", [plt.figure, Figure, cleared, with_a_title_alone])
+def test_an_empty_figure_is_a_line_of_text_without_a_traceback(make, shown, capsys):
+    data, metadata = shown({"mystnb": {"image": {"alt": ALT}}}, make)
+    assert list(data) == ["text/plain"] and re.fullmatch(r"<Figure size .* with 0 Axes>", data["text/plain"])
+    assert (metadata, *capsys.readouterr()) == ({}, "", "")
+
+
+def test_a_figure_that_cannot_be_drawn_gives_one_traceback_and_none_of_ours(shown, capsys):
+    shown({}, wrong_formula)
+    said = "".join(capsys.readouterr())
+    assert said.count("Traceback") == 1 and "Expected \\frac" in said and "attention_tutorial" not in said
 
 
 def test_what_is_stored_says_beside_the_picture_what_it_shows():
