@@ -115,10 +115,10 @@
   }
 
   /* The theme's menus, tooltips and mark of the section in sight come at the first sign of a reader: a page can be read
-     without them. A click that is too early for its menu is made again. */
+     without them. A click that is too early for its menu is made again. If they do not come, the next click asks again. */
   let menus;
   function bringMenus() {
-    menus ??= new Promise((done) => {
+    menus ??= new Promise((done, fail) => {
       const script = document.createElement("script");
       script.src = document.getElementById("menus-script").dataset.src;
       script.onload = () => {
@@ -127,22 +127,37 @@
         if (bsTarget && document.querySelector(bsTarget)) bootstrap.ScrollSpy.getOrCreateInstance(document.body);
         done();
       };
+      script.onerror = fail;
       document.head.append(script);
+    }).catch((error) => {
+      menus = undefined;
+      throw error;
     });
     return menus;
   }
+  let isMet = false;
   function meet({ type, movementX, movementY }) {
     if (type === "pointermove" && !movementX && !movementY) return; // it rests where the page opened
-    bringMenus();
+    if (!isMet) bringMenus().catch(() => {}); // only who opens a menu is told
+    isMet = true;
   }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
     addEventListener(sign, meet, { passive: true }); // the page's own scrolling, no list's in it
   }
-  addEventListener("click", (event) => {
+  addEventListener("click", async (event) => {
     const opener = event.target.closest?.("[data-bs-toggle=dropdown]");
     if (!opener || window.bootstrap) return;
     event.stopPropagation();
-    bringMenus().then(() => opener.click());
+    const said = opener.parentElement.querySelector("[role=status]") ?? document.createElement("span");
+    said.setAttribute("role", "status");
+    opener.after(said);
+    try {
+      await bringMenus();
+      said.remove();
+      opener.click();
+    } catch {
+      said.textContent = "The menu did not load. Press again.";
+    }
   }, { capture: true });
 
   let waiting = 0;
