@@ -115,7 +115,8 @@
   }
 
   /* The theme's menus, tooltips and mark of the section in sight come at the first sign of a reader: a page can be read
-     without them. A click that is too early for its menu is made again. If they do not come, the next click asks again. */
+     without them. A click that is too early for its menu is made again. Where their script does not come, a click still opens
+     and closes a menu, and asks for it again. */
   let menus;
   function bringMenus() {
     menus ??= new Promise((done, fail) => {
@@ -138,7 +139,7 @@
   let isMet = false;
   function meet({ type, movementX, movementY }) {
     if (type === "pointermove" && !movementX && !movementY) return; // it rests where the page opened
-    if (!isMet) bringMenus().catch(() => {}); // only who opens a menu is told
+    if (!isMet) bringMenus().catch(() => {});
     isMet = true;
   }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
@@ -148,15 +149,13 @@
     const opener = event.target.closest?.("[data-bs-toggle=dropdown]");
     if (!opener || window.bootstrap) return;
     event.stopPropagation();
-    const said = opener.parentElement.querySelector("[role=status]") ?? document.createElement("span");
-    said.setAttribute("role", "status");
-    opener.after(said);
     try {
       await bringMenus();
-      said.remove();
       opener.click();
     } catch {
-      said.textContent = "The menu did not load. Press again.";
+      const menu = opener.parentElement.querySelector(".dropdown-menu");
+      menu.dataset.bsPopper = "static"; // places it
+      opener.setAttribute("aria-expanded", menu.classList.toggle("show"));
     }
   }, { capture: true });
 

@@ -127,7 +127,7 @@
   function summaryOf(query, { results, whole }) {
     const some = results.length - whole;
     if (!some) return `${count(whole)} for “${query}”`;
-    return `${whole ? `${count(whole)} for` : "No place has all of"} “${query}”, ${some} ${whole ? "more" : ""} with some of these words`;
+    return `${whole ? `${count(whole)} for` : "No place has all of"} “${query}”, ${some} ${whole ? "more " : ""}with some of these words`;
   }
 
   /* A word that no page has, with links that search for the words nearest to it. */
