@@ -127,6 +127,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     # The theme writes the colours of code, light and dark, at 500.
     app.connect("build-finished", for_the_site(theme.join_sheets), priority=501)
     app.connect("build-finished", for_the_site(theme.remove_unused), priority=502)
+    app.connect("build-finished", for_the_site(theme.cut_scripts), priority=502)
     app.connect("build-finished", for_the_site(theme.cut_sheets), priority=503)
 
     return {
