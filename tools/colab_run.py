@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import copy
 import functools
+import itertools
 import json
 import os
 import re
@@ -53,7 +54,8 @@ def installed(python: Path) -> dict[str, str]:
 
 def take_away(python: Path, before: dict[str, str]) -> Iterator[str]:
     """Uninstall what the first cells bring; yield what else is not as it was before."""
-    brought = {PACKAGE, *colab.ALSO, *(name for names in colab.ALSO.values() for name in names)} - before.keys()
+    also = {*colab.ALSO, *itertools.chain(*colab.ALSO.values()), *(model["package"] for model in colab.MODELS.values())}
+    brought = {PACKAGE, *also} - before.keys()
     pip = [python, "-m", "pip", "-qq", "--disable-pip-version-check", "uninstall", "--yes", "--root-user-action=ignore"]
     subprocess.run([*pip, *sorted(brought & installed(python).keys())], check=True)
     after = installed(python)

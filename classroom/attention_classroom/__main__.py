@@ -11,7 +11,6 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -102,7 +101,9 @@ def in_course(run: Callable[..., int]) -> Callable[..., int]:
         import torch
 
         torch.set_num_threads(1)  # small tensors; submissions are graded side by side
-        return run(open_course(folder), **options)
+        course = open_course(folder)
+        _ = course.settings  # what is wrong with them is said before anything is done
+        return run(course, **options)
 
     return opened
 
@@ -210,14 +211,8 @@ def validate(course: Course, names: Sequence[str], more: int) -> int:
 @one_name
 @click.argument("source", type=FILE)
 @click.option("--is", "given", multiple=True, metavar="FILE=ID", help="whose a file or folder of SOURCE is")
-@click.option(
-    "--at",
-    type=click.DateTime(["%Y-%m-%dT%H:%M%z", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M"]),
-    metavar="TIME",
-    help="when it was handed in, such as 2027-01-31T23:59+01:00 (default: the files' own times)",
-)
 @in_course
-def collect(course: Course, name: str, source: Path, given: Sequence[str], at: datetime | None) -> int:
+def collect(course: Course, name: str, source: Path, given: Sequence[str]) -> int:
     """Take what was handed in into received/.
 
     SOURCE is a folder, a zip, or a download of Moodle or Canvas as it is. Files may have any names. What fits nobody is
@@ -233,7 +228,7 @@ def collect(course: Course, name: str, source: Path, given: Sequence[str], at: d
         file = PurePath(file).as_posix()
         if owners.setdefault(file, student) != student:
             raise CourseError(f"--is must give {file} to one student; got {owners[file]} and {student}")
-    collected = collecting.collect(course, name, source, given=owners, at=at)
+    collected = collecting.collect(course, name, source, given=owners)
     students = {student for student, _ in collected.new}
     print(f"{len(collected.new)} new files of {len(students)} students; {len(collected.known)} were there already.")
     if collected.system:
@@ -244,11 +239,12 @@ def collect(course: Course, name: str, source: Path, given: Sequence[str], at: d
         few = len(missing) <= FEW or 4 * len(missing) <= len(course.students)
         print(f"Nothing yet from {len(missing)} of {len(course.students)}{': ' + ', '.join(missing) if few else ''}.")
     for file, why in collected.unmatched:
-        print(f"Not taken: {_printable(file)}: {why}", file=sys.stderr)
+        print(f"Not taken: {_printable(f'{file}: {why}')}", file=sys.stderr)
     if collected.unmatched:
         print("To say whose a file is: --is FILE=ID. Nothing was moved or deleted.", file=sys.stderr)
     if students:
         print(f"If one is not theirs: {PROGRAM} undo {name} ID")
+        print(f"Next: {PROGRAM} grade {name}")
     return LOOK if collected.unmatched else DONE
 
 
@@ -327,7 +323,10 @@ def report(course: Course, name: str) -> int:
     print(f"For you: {folder / 'index.html'} and grades.csv. For students: {folder / 'feedback'}.")
     if any(row.waiting for row in rows):
         print(f"To mark by hand: {PROGRAM} marks {name}")
-    return LOOK if counts[reporting.NOT_GRADED] else DONE
+    not_graded = [row.student.id for row in rows if row.status == reporting.NOT_GRADED]
+    if not_graded:
+        print(f"Not graded as they are now: {', '.join(not_graded)}. Next: {PROGRAM} grade {name}", file=sys.stderr)
+    return LOOK if not_graded else DONE
 
 
 @program.command()
@@ -424,9 +423,8 @@ def _packed(path: Path, there: Sequence[str], left: Sequence[tuple[str, str]]) -
 @click.option("--to", type=FILE, required=True, metavar="FILE", help="the new CSV, to be imported there")
 @click.option("--column", default="", help="the beginning of the column's name, where it is not the assignment's")
 @click.option("--sheet", "of_sheet", is_flag=True, help="the points of the printed sheet, not the assignment's")
-@click.option("--so-far", is_flag=True, help="also where answers still wait for a mark or a look")
 @in_course
-def grades(course: Course, name: str, table: Path, to: Path, column: str, of_sheet: bool, so_far: bool) -> int:
+def grades(course: Course, name: str, table: Path, to: Path, column: str, of_sheet: bool) -> int:
     """Fill in the CSV of Canvas or Moodle.
 
     Canvas: Grades, Export. Moodle: the assignment's grading worksheet. TABLE is read and not changed.
@@ -441,14 +439,12 @@ def grades(course: Course, name: str, table: Path, to: Path, column: str, of_she
     called = [name, about.title, f"Assignment {about.chapter}"]
     if of_sheet:
         rows, called = [row.of_sheet() for row in rows], [f"{one} sheet" for one in called]
-    filled = fill_in(
-        course, rows, table, to, column=column, called=called, came=platform_names(course, name), so_far=so_far
-    )
+    filled = fill_in(course, rows, table, to, column=column, called=called, came=platform_names(course, name))
     print(f"{filled.path} has the grades of {len(filled.given)} students, in the column {filled.column}.")
     if filled.converted:
         print("Points were converted: {:g} here are {:g} there.".format(*filled.converted))
     for who, why in filled.left:
-        print(f"Without a grade: {who}: {why}", file=sys.stderr)
+        print(f"Without a grade: {_printable(who)}: {why}", file=sys.stderr)
     return LOOK if filled.left else DONE
 
 

@@ -12,10 +12,10 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from pebble import ProcessPool
@@ -27,7 +27,7 @@ from .grading import Result, grade, is_ungraded, not_graded
 from .rebuild import Flag, Unreadable
 from .sandbox import Limits, NoSandbox, Sandbox, needed_files, strongest, sweep
 
-__all__ = ["grade_all", "grade_one", "limits_of", "read_result"]
+__all__ = ["grade_all", "grade_one", "is_of_now", "limits_of", "read_result"]
 
 
 def limits_of(course: Course) -> Limits:
@@ -57,15 +57,34 @@ def _code() -> bytes:
     return digest.digest()
 
 
-def _key(course: Course, name: str, student: str, received: Path | None, sandbox: Sandbox, limits: Limits) -> str:
-    """Return a digest of all that a result depends on."""
-    parts = [_code(), course.master(name).read_bytes(), course.secret, name.encode(), student.encode()]
-    parts += [path.read_bytes() for path in sorted(course.hidden(name).parent.glob("*.py"))]
-    parts += [repr(course.questions(name)).encode()]
-    parts += [sandbox.name.encode(), repr(limits).encode(), received.read_bytes() if received else b""]
+def _digest(parts: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def _judged(course: Course, name: str, student: str, received: Path | None, limits: Limits) -> str:
+    """Return a digest of what a result is about: what was handed in, what was asked, the checks and the limits."""
+    parts = [course.master(name).read_bytes(), course.secret, name.encode(), student.encode()]
+    others = set(course.assignments) - {name}
+    parts += [path.read_bytes() for path in sorted(course.hidden("").parent.glob("*.py")) if path.stem not in others]
+    parts += [repr(course.questions(name)).encode(), received.read_bytes() if received else b""]
     for path in sorted(received.parent.iterdir()) if received else ():  # modules come along, other files are named
         parts += [path.name.encode(), path.read_bytes() if path.suffix == ".py" else b""]
-    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+    return _digest([*parts, repr(limits).encode()])
+
+
+def _key(course: Course, name: str, student: str, received: Path | None, sandbox: Sandbox, limits: Limits) -> str:
+    """Return digests of all that a result depends on: what it is about, then what it was found with."""
+    found_with = _digest([_code(), sandbox.name.encode()])
+    return f"{_judged(course, name, student, received, limits)} {found_with}"
+
+
+def is_of_now(course: Course, name: str, student: str, result: Mapping[str, Any]) -> bool:
+    """Whether a result is of a student's newest attempt, and of questions, checks and limits as they are now.
+
+    It may come from another computer or an older version of this program.
+    """
+    judged = _judged(course, name, student, course.newest(name, student), limits_of(course))
+    return str(result.get("key")).split(" ")[0] == judged
 
 
 # ---- One submission --------------------------------------------------------------------------------------------------

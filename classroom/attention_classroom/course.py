@@ -6,9 +6,10 @@ import os
 import re
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ __all__ = ["Course", "CourseError", "Limits", "Student", "open_course", "read_ta
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,80}")
 COLUMNS = ("id", "last_name", "first_name", "email")
 ALL_COLUMNS = (*COLUMNS, "canvas_id")
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_\d+_(?P<file>.+)", re.DOTALL)  # as Canvas calls files
+CANVAS = re.compile(
+    r"(?P<name>[^_]+)_(?:LATE_)?(?P<number>\d+)_(?P<upload>\d+)_(?P<file>.+)", re.DOTALL
+)  # as Canvas calls files
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,20 @@ class Course:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What course.toml says, with defaults for the rest."""
-        return _settings(self.root / "course.toml")
+        path = self.root / "course.toml"
+        settings = _settings(path)
+        for table in ("due", "extensions", "questions"):
+            for name in settings[table]:
+                _must_be_known(name, self.assignments, f"{path}: [{table}] must name an assignment")
+        students = list(self.students) if (self.root / "students.csv").is_file() else []
+        for name, extended in settings["extensions"].items():
+            for student in extended if students else ():
+                _must_be_known(
+                    student,
+                    students,
+                    f"{path}: [extensions] {name} must name an id of students.csv, in quotes if it has a dot",
+                )
+        return settings
 
     @cached_property
     def students(self) -> dict[str, Student]:
@@ -268,6 +284,13 @@ def _students(path: Path) -> dict[str, Student]:
         seen.add(student.id.lower())
         students[student.id] = student
     return students
+
+
+def _must_be_known(name: str, known: Iterable[str], rule: str) -> None:
+    near = {other.casefold(): other for other in known}
+    if name not in near.values():
+        meant = get_close_matches(name.casefold(), near, n=1)
+        raise CourseError(f"{rule}; got {name}{f'. Did you mean {near[meant[0]]}?' if meant else ''}")
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from .collect import platform_names, same_name
 from .course import Course, CourseError, Student, read_table, write
-from .report import GRADED, LOOK, WAITING, Row
+from .report import GRADED, LOOK, NOT_GRADED, Row, read_rows, report
 
 __all__ = ["Filled", "feedback", "fill_in", "handout"]
 
@@ -44,11 +44,11 @@ def handout(course: Course, name: str, worksheet: Path, to: Path) -> tuple[Path,
         )
     files: dict[str, Path] = {}
     left, there = [], []
-    for line in lines[1:]:
-        cells = dict(zip(head, line, strict=False))
-        who, number = _who(course, cells, "Moodle"), re.search(r"\d+", cells.get("Identifier", ""))
+    rows = [dict(zip(head, line, strict=False)) for line in lines[1:] if any(line)]
+    for cells, who in zip(rows, _owners(course, rows, "Moodle"), strict=True):
+        number = re.search(r"\d+", cells.get("Identifier", ""))
         if not isinstance(who, Student) or number is None:
-            left += [(cells.get("Full name") or "a row", who if isinstance(who, str) else "no number")] * any(line)
+            left.append((cells.get("Full name") or "a row", who if isinstance(who, str) else "no number"))
             continue
         full = re.sub(r"[_/\\]", " ", who.name)  # Moodle counts by the underscores
         files[f"{full}_{number[0]}_assignsubmission_file_/{name}.ipynb"] = course.handout(name, who.id)
@@ -60,27 +60,29 @@ def handout(course: Course, name: str, worksheet: Path, to: Path) -> tuple[Path,
 def feedback(course: Course, name: str, to: Path) -> tuple[Path, list[str], list[tuple[str, str]]]:
     """Write the zip that gives each student's page back, as Moodle and Canvas take it.
 
-    A page goes where the newest attempt came from: Moodle's number of a participant, or Canvas's of a file, stood in
-    the names of the download that was collected.
+    The pages are written anew, and go where the newest attempt came from: Moodle's number of a participant, or Canvas's
+    of a file, stood in the names of the download that was collected.
 
     Returns:
         The zip, who is in it, and who is not and why.
 
     Raises:
-        CourseError: if nothing came from a platform, or a page is not there.
+        CourseError: if nothing came from a platform.
     """
-    came = platform_names(course, name)
-    there = [student for student in course.received_from(course.named(name)) if student in came]
-    if not there:
+    came = platform_names(course, course.named(name))
+    status = {row.student.id: row.status for row in read_rows(course, name) if row.attempts}
+    if came.keys().isdisjoint(status):
         raise CourseError(f"nothing was collected for {name} from a download of Moodle or Canvas")
+    report(course, name)
+    there = [student for student in status if student in came and status[student] != NOT_GRADED]
     moodle = "{}/feedback.html", "_assignsubmission_file_"
     pages = {student: course.reports(name) / "feedback" / f"{student}.html" for student in there}
     files = {
         moodle[0].format(came[s]) if came[s].endswith(moodle[1]) else f"{came[s]}_feedback.html": pages[s]
         for s in there
     }
-    left = [(s, "came from no platform") for s in course.received_from(name) if s not in came]
-    return _packed(files, to, f"first run: attention-classroom report {name}"), there, left
+    left = [(s, status[s] if s in came else "came from no platform") for s in status if s not in there]
+    return _packed(files, to, ""), there, left
 
 
 def _packed(files: dict[str, Path], to: Path, advice: str) -> Path:
@@ -123,7 +125,6 @@ def fill_in(
     column: str = "",
     called: Sequence[str] = (),
     came: Mapping[str, str] = MappingProxyType({}),
-    so_far: bool = False,
 ) -> Filled:
     """Fill grades into the CSV that the teacher's own Canvas or Moodle exported.
 
@@ -135,7 +136,6 @@ def fill_in(
         column: the beginning of the name of the assignment's column, where the platform has several.
         called: what the assignment may be called there, if no column is given.
         came: the names of Moodle's folders by student, for a worksheet without names.
-        so_far: whether to fill in what still waits for marks by hand, or for a look at its flags.
 
     Returns:
         Who has a grade, and who has none and why. The rows stay in order, and what says whose they are as it is.
@@ -161,19 +161,21 @@ def fill_in(
     filled = Filled(to, head[target])
     numbers = {} if kind == "Canvas" else {_moodle_number(path): who for who, path in came.items()}
     known = {row.student.id: row for row in rows}
+    table_rows = []
     for line in lines[1:]:
         line += [""] * (len(head) - len(line))
         cells = dict(zip(head, line, strict=False))
         first = cells.get("Student", "x").strip()
-        if not any(map(str.strip, line)) or first in {"", "Student, Test"} or first.startswith("Points Possible"):
-            continue
-        who = _who(course, cells, kind, numbers)
+        if any(map(str.strip, line)) and first not in {"", "Student, Test"} and not first.startswith("Points Possible"):
+            table_rows.append((line, cells))
+    owners = _owners(course, [cells for _, cells in table_rows], kind, numbers)
+    for (line, cells), who in zip(table_rows, owners, strict=True):
         name = cells.get("Student") or cells.get("Full name") or cells.get("Identifier") or "a row"
         if not isinstance(who, Student):
             filled.left.append((name, who))
             continue
         row = known.pop(who.id, None)
-        why = _no_grade(row, so_far)
+        why = _no_grade(row)
         if row is None or why:
             filled.left.append((who.id, why))
             continue
@@ -223,35 +225,49 @@ def _moodle_number(path: str) -> str:
     return path.removesuffix("_assignsubmission_file_").rpartition("_")[2]
 
 
-def _who(
-    course: Course, cells: dict[str, str], kind: str, numbers: Mapping[str, str] = MappingProxyType({})
-) -> Student | str:
-    """Find the student of a row, by numbers and addresses first, by the name last."""
-    if not {"Student", "Full name", "Email address"} & set(cells):  # submissions are anonymous there
-        student = numbers.get(re.sub(r"\D", "", cells.get("Identifier", "")), "")
-        return course.students.get(student, "no submission that was collected has this number")
+def _owners(
+    course: Course, rows: Sequence[Mapping[str, str]], kind: str, numbers: Mapping[str, str] = MappingProxyType({})
+) -> list[Student | str]:
+    """Find whose each row is, or say why nobody's: by numbers and addresses, else by a name that no other row has."""
+    keyed = [_by_key(course, cells, kind) for cells in rows]
+    names = [cells.get("Student" if kind == "Canvas" else "Full name", "") for cells in rows]
+    owners: list[Student | str] = []
+    for cells, by_key, name in zip(rows, keyed, names, strict=True):
+        if not {"Student", "Full name", "Email address"} & set(cells):  # submissions are anonymous there
+            student = numbers.get(re.sub(r"\D", "", cells.get("Identifier", "")), "")
+            owners.append(course.students.get(student, "no submission that was collected has this number"))
+            continue
+        fitting = by_key or [s for s in course.students.values() if same_name(s, name)]
+        if len(fitting) != 1:
+            several = f"several students fit: {', '.join(s.id for s in fitting)}"
+            owners.append(several if fitting else "no student of students.csv")
+        elif not by_key and sum(same_name(fitting[0], other) for other in names) + (fitting in keyed) > 1:
+            owners.append(f"another row may be that of {fitting[0].id}, too")
+        else:
+            owners.append(fitting[0])
+    return owners
+
+
+def _by_key(course: Course, cells: Mapping[str, str], kind: str) -> list[Student]:
+    """Return who fits the numbers and addresses of a row."""
     columns = ("SIS User ID", "SIS Login ID") if kind == "Canvas" else ("Email address", "ID number", "Username")
     keys = {cells.get(column, "").strip().casefold() for column in columns} - {""}
-    number, name = cells.get("ID", "").strip(), cells.get("Student" if kind == "Canvas" else "Full name", "")
+    number = cells.get("ID", "").strip() if kind == "Canvas" else ""
     students = list(course.students.values())
-    fitting = [s for s in students if kind == "Canvas" and number and s.canvas_id == number]
-    fitting = fitting or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
-    fitting = fitting or [s for s in students if same_name(s, name)]
-    if len(fitting) == 1:
-        return fitting[0]
-    return f"several students fit: {', '.join(s.id for s in fitting)}" if fitting else "no student of students.csv"
+    fitting = [s for s in students if number and s.canvas_id == number]
+    return fitting or [s for s in students if {s.id.casefold(), s.email.casefold() or "-"} & keys]
 
 
-def _no_grade(row: Row | None, so_far: bool) -> str:
+def _no_grade(row: Row | None) -> str:
     if row is None:
         return "is there twice"
     if row.score is None:
         return row.status
-    if row.waiting and not so_far:
+    if row.waiting:
         return f"waits for a mark by hand: {', '.join(row.waiting)}"
-    if row.status == LOOK and not so_far:
+    if row.status == LOOK:
         return f"look at it first: {', '.join(dict.fromkeys(flag['kind'] for flag in row.flags)) or 'flags'}"
-    return "" if row.status in {GRADED, LOOK, WAITING} else row.status
+    return "" if row.status == GRADED else row.status
 
 
 def _maximum(lines: list[list[str]], cells: dict[str, str], target: int, kind: str) -> float | None:

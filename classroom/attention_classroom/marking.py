@@ -19,7 +19,7 @@ from .assignment import Task, load, variant_for
 from .course import Course, CourseError, write
 from .marks import FLAGS, Given, count, fingerprint, marks_file, read_file
 from .pages import TEMPLATES, is_png
-from .report import UNREADABLE, Mark, Row, read_rows
+from .report import NOT_GRADED, UNREADABLE, Mark, Row, read_rows
 
 __all__ = ["join", "marking_page"]
 
@@ -35,22 +35,23 @@ def join(course: Course, name: str, files: Iterable[Path]) -> tuple[int, list[st
     Raises:
         CourseError: if a file is none of these, or gives points that there are not. Then nothing was taken.
     """
-    most, left = _most(course, name), []
+    before, left = read_rows(course, name), []
+    there, not_graded = _there(before), {row.student.id for row in before if row.status == NOT_GRADED}
     path = marks_file(course, name)
     kept = {_key(row): row for row in (read_file(path) if path.is_file() else ())}
     for file in files:
         for row in read_file(file):
             if not row.marker:
                 raise CourseError(f"{file}: marker must say who gave the mark of {row.student}, {row.question}")
-            if (row.student, row.question) not in most:
-                left.append(f"{row.student}, {row.question}: there is nothing to mark; not taken")
+            mark = there.get((row.student, row.question))
+            if mark is None:
+                why = "is not graded yet" if row.student in not_graded else "there is nothing to mark"
+                left.append(f"{row.student}, {row.question}: {why}; not taken")
                 continue
-            top = most[row.student, row.question]
-            if row.points and not 0 <= _number(row, file) <= top:
-                raise CourseError(
-                    f"{file}: points must be from 0 to {top:g}; got {row.points} for {row.student}, {row.question}"
-                )
-            row = row._replace(points=f"{float(row.points):g}" if row.points else "")
+            if row.points and not 0 <= _number(row, file) <= mark.most:
+                who = f"{row.student}, {row.question}"
+                raise CourseError(f"{file}: points must be from 0 to {mark.most:g}; got {row.points} for {who}")
+            row = row._replace(points=f"{float(row.points):g}" if row.points else "", answer=row.answer or mark.answer)
             if _key(row) not in kept or row.when >= kept[_key(row)].when:
                 kept[_key(row)] = row
     table = io.StringIO(newline="")
@@ -74,15 +75,16 @@ def _number(row: Given, file: Path) -> float:
     return number
 
 
-def _most(course: Course, name: str) -> dict[tuple[str, str], float]:
-    """Return the most points of all that may be marked, by student and question."""
-    most: dict[tuple[str, str], float] = {}
-    for row in read_rows(course, name):
+def _there(rows: Iterable[Row]) -> dict[tuple[str, str], Mark]:
+    """Return all that may be marked, by student and question."""
+    there: dict[tuple[str, str], Mark] = {}
+    for row in rows:
         unreadable = any(flag["kind"] == UNREADABLE for flag in row.flags)
         for cell, mark in {**({} if unreadable else row.marks), **row.sheet}.items():
-            most[row.student.id, cell] = mark.most
-        most[row.student.id, FLAGS] = 0.0
-    return most
+            there[row.student.id, cell] = mark
+        if row.flagged is not None:
+            there[row.student.id, FLAGS] = row.flagged
+    return there
 
 
 # ---- The page --------------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def marking_page(course: Course, name: str) -> Path:
         for task in tasks:
             for cell in _cells(row, task):
                 mark = row.marks.get(cell)
-                if mark is not None and mark.answer and not unreadable and not mark.empty:
+                if mark is not None and not unreadable and not mark.empty:
                     put(row, cell, task.title, task.rubric, most=mark.most, **_shown(row, [cell]), **_given(mark))
         for question, mark in row.sheet.items():
             html = str(mark.html)
@@ -122,7 +124,7 @@ def marking_page(course: Course, name: str) -> Path:
     for entry in asked:  # in an order that no name gives
         entry["items"].sort(key=lambda item: fingerprint(name, item["student"]))
     data = {"course": fingerprint(course.secret.decode()), "name": name, "questions": asked}
-    text = json.dumps(data).replace("<", "\\u003c")
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     page = TEMPLATES.get_template("marks.html").render(
         title=f"{assignment.title}: marks", data=Markup(text), nonce=secrets.token_urlsafe(12)
     )

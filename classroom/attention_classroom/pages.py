@@ -9,7 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-__all__ = ["TEMPLATES", "is_png", "points", "uncoloured"]
+__all__ = ["TEMPLATES", "is_png", "points", "uncoloured", "unhidden"]
+
+# What nobody sees: what reverses the order of letters, blanks without width, letters for programs alone.
+HIDDEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 
 def points(number: float | None) -> str:
@@ -20,6 +23,11 @@ def points(number: float | None) -> str:
 def uncoloured(text: str) -> str:
     """Return a text without the codes of terminals' colours."""
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+
+
+def unhidden(text: Any) -> Any:
+    """Return a text with what nobody sees made visible, so that it reads as it is; anything else as it came."""
+    return type(text)(HIDDEN.sub("�", text)) if isinstance(text, str) else text
 
 
 def is_png(data: Any) -> bool:
@@ -34,6 +42,7 @@ TEMPLATES = Environment(
     loader=PackageLoader("attention_classroom"),
     autoescape=True,
     undefined=StrictUndefined,
+    finalize=unhidden,
     trim_blocks=True,
     lstrip_blocks=True,
 )

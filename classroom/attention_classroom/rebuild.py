@@ -28,7 +28,7 @@ __all__ = [
     "read", "rebuild",
 ]  # fmt: skip
 
-MEGABYTES = 100  # of a file; outputs may be large
+MEGABYTES, VALUES = 20, 1_000_000  # of a file, with its outputs
 CELLS, CHARACTERS = 1000, 2_000_000  # of sources
 METADATA = "attention_tutorial"
 EXTRA = "extra"
@@ -138,10 +138,12 @@ def _parse(received: bytes) -> tuple[dict[str, Any], bool]:
     if not received.strip():
         raise Unreadable("the file is empty")
     if len(received) > MEGABYTES * 2**20:
-        raise Unreadable(f"the file has {len(received) >> 20} MB; a notebook with {MEGABYTES} MB is not read")
+        raise Unreadable(f"the file has {len(received) >> 20} MB; at most {MEGABYTES} are read, so clear its outputs")
     for beginning, kind in BEGINNINGS.items():
         if received.lstrip().startswith(beginning):
             raise Unreadable(f"it is {kind}, not a notebook")
+    if sum(map(received.count, (b"[", b"{", b","))) > VALUES:  # read, each would take some hundred bytes of memory
+        raise Unreadable(f"it holds more than {VALUES} lists, names and numbers")
     guessed = False
     try:
         text = received.decode(json.detect_encoding(received))

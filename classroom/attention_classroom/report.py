@@ -11,7 +11,7 @@ import math
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,10 +23,11 @@ from nbformat import NotebookNode
 from attention_tutorial.exercises import MISTAKES
 
 from .assignment import PLAIN, Task, load, variant_for
+from .batch import is_of_now
 from .course import Course, Student, write
 from .grading import is_ungraded
 from .marks import FLAGS, Given, Marks, count, fingerprint, read_marks
-from .pages import TEMPLATES, points
+from .pages import TEMPLATES, points, unhidden
 from .release import METADATA, checksum, own_answers
 from .similar import Pair, like_the_master, similar_pairs
 
@@ -156,6 +157,9 @@ def read_rows(course: Course, name: str) -> list[Row]:
     """Return what is known of each student of the list, in its order."""
     given = read_marks(course, name)
     asked = _sheets(course, name)
+    assignment = load(course.hidden(name))
+    tasks = assignment.tasks(variant_for(assignment, PLAIN, course.secret))
+    questions = {task.id: json.dumps([task.title, *task.rubric]) for task in tasks}
     rows = []
     for student in course.students.values():
         row = Row(student)
@@ -172,17 +176,26 @@ def read_rows(course: Course, name: str) -> list[Row]:
         if newest is not None and re.fullmatch(r"[^_]+_LATE_\d+_\d+_.*", newest.name):
             row.flags.append({"kind": "late", "task": "", "words": "Canvas says so"})
         if row.attempts:
-            _read_result(course, name, row, given)
+            _read_result(course, name, row, given, questions)
     return rows
 
 
-def _read_result(course: Course, name: str, row: Row, given: dict[tuple[str, str], list[Given]]) -> None:
-    """Add what the engine found, and the marks for it."""
+def _read_result(
+    course: Course,
+    name: str,
+    row: Row,
+    given: dict[tuple[str, str], list[Given]],
+    questions: Mapping[str, str],
+) -> None:
+    """Add what the engine found, and the marks for it. A mark is for one answer to one question."""
     row.status = NOT_GRADED
     try:
         row.result = json.loads(course.result(name, row.student.id).read_bytes())
         row.notebook = nbformat.read(course.rebuilt(name, row.student.id), as_version=4)
     except (OSError, ValueError):
+        return
+    if not is_of_now(course, name, row.student.id, row.result) and not is_ungraded(row.result):
+        row.result, row.notebook = {}, None  # of another attempt, or of questions or checks that have changed since
         return
     look = [flag for flag in row.result["flags"] if flag["kind"] not in FOR_INFORMATION]
     row.flags = [*row.result["flags"], *row.flags]
@@ -198,11 +211,13 @@ def _read_result(course: Course, name: str, row: Row, given: dict[tuple[str, str
             row.marks[grade_id] = Mark(0.0, most)
         elif about["solution"]:
             empty = about.get("checksum") == checksum(cell)
-            answer = fingerprint(cell.source)
+            answer = fingerprint(cell.source, questions.get(grade_id.removesuffix("-plot"), ""))
             row.marks[grade_id] = _marked(row, grade_id, most, 0.0 if empty else None, answer, given, empty=empty)
         else:
             found = max(0.0, min(row.found_points(grade_id.removesuffix("-check")), most))
-            row.marks[grade_id] = _marked(row, grade_id, most, found, "", given)
+            row.marks[grade_id] = _marked(
+                row, grade_id, most, found, fingerprint(row.result["key"].split(" ")[0]), given
+            )
     row.penalty = penalty(course, row.score or 0.0, row.hours_late)
     if look:
         earned = [[flag["kind"], flag["task"], flag["words"]] for flag in look], row.result["tasks"]
@@ -229,6 +244,10 @@ def _marked(
         score = None
     elif marks.points is not None:
         score = marks.points
+    elif score is not None and not about.get("empty") and (old := [mark for mark in rows if mark.points]):
+        words = f"{row.student.id}, {question}: {old[-1].marker} gave {old[-1].points} for what has changed since"
+        row.flags.append({"kind": "marks", "task": question, "words": words})
+        score = None
     return Mark(score, most, marks.comment, answer, rows, **about)
 
 
@@ -286,7 +305,8 @@ def _pass_over_common(rows: Iterable[Row]) -> None:
 
 
 def _cell(text: str) -> str:
-    """Write a text so that no spreadsheet takes it for a formula."""
+    """Write a text so that no spreadsheet takes it for a formula, and nothing in it is hidden."""
+    text = unhidden(text)
     return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
 
 

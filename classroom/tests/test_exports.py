@@ -1,14 +1,15 @@
 """What goes elsewhere works there: notebooks and pages of feedback as the platforms take them, and their own tables."""
 
 import csv
+import dataclasses
 import io
 import zipfile
 
 import nbformat
 import pytest
-from tiny_course import NAME, make_course, release, solved
+from tiny_course import NAME, make_course, release, solved, variant, write_result
 
-from attention_classroom.collect import collect
+from attention_classroom.collect import collect, platform_names, undo
 from attention_classroom.course import CourseError, Student, write
 from attention_classroom.exports import feedback, fill_in, handout
 from attention_classroom.report import GRADED, LOOK, MISSING, NOT_GRADED, WAITING, Mark, Row
@@ -52,25 +53,43 @@ def test_a_class_gets_its_notebooks_in_one_upload(course, tmp_path):
 
 
 def test_feedback_goes_back_where_the_work_came_from(tmp_path):
-    """Of a Moodle with names and one without: there the variant says whose it is, and later the number does."""
+    """Of a Moodle with names and one without: there somebody says whose it is, and later the number does."""
     course = make_course(tmp_path / "c", ("s1", "s2", "s3"))
     source = tmp_path / "download"
     folder = "Participant_4713_assignsubmission_file_"
     write(source / "First1 Last1_11_assignsubmission_file_" / "a.ipynb", nbformat.writes(solved(course, "s1")))
     write(source / folder / "b.ipynb", nbformat.writes(solved(course, "s2")))
-    for number in (4714, 4715):
-        write(
-            source / f"Participant_{number}_assignsubmission_file_" / "c.ipynb", nbformat.writes(release(course, "s3"))
-        )
+    for number, mark in enumerate(({}, {"variant": []}, "x", variant(course, "s3").mark), start=4714):
+        copied = release(course, "s3")
+        copied.metadata["attention_tutorial"] = mark if number < 4717 else {"variant": mark}
+        write(source / f"Participant_{number}_assignsubmission_file_" / "c.ipynb", nbformat.writes(copied))
+    write(source / "Participant_4718_assignsubmission_file_" / "c.ipynb", nbformat.writes(copied))
     collected = collect(course, NAME, source)
-    assert [student for student, _ in collected.new] == ["s1", "s2"]
-    assert len(collected.unmatched) == 2, "two have the variant of one student: nobody is guessed"
+    assert [student for student, _ in collected.new] == ["s1"]
+    reasons = {file.split("_")[1]: why for file, why in collected.unmatched}
+    assert f"it carries s2's variant. If it is theirs: --is '{folder}=s2'" in reasons["4713"]
+    assert "2 folders carry s3's variant: Participant_4717_" in reasons["4718"] and "carr" not in reasons["4714"]
+    assert [student for student, _ in collect(course, NAME, source, given={folder: "s2"}).new] == ["s2"]
     write(tmp_path / "again" / folder / "b.ipynb", "no notebook any more")
-    assert [student for student, _ in collect(course, NAME, tmp_path / "again").new] == ["s2"]
-    for student in course.students:
-        write(course.reports(NAME) / "feedback" / f"{student}.html", f"for {student}")
+    forged = tmp_path / "again" / folder.replace("4713", "4716") / "b.ipynb"
+    write(forged, nbformat.writes(release(course, "s2")))
+    collected = collect(course, NAME, tmp_path / "again")
+    assert [student for student, _ in collected.new] == ["s2"]
+    assert "2 folders carry s2's variant: Moodle's number 4713, Participant_4716_" in collected.unmatched[0][1]
+    collect(course, NAME, tmp_path / "again", given={forged.parent.name: "s3"})
+    assert platform_names(course, NAME)["s3"] == forged.parent.name
+    undo(course, NAME, "s3")
+    assert "s3" not in platform_names(course, NAME), "what was taken back teaches no number"
+    for student in ("s1", "s2"):
+        write(course.rebuilt(NAME, student), nbformat.writes(solved(course, student)))
+        write_result(course, student)
     path, there, left = feedback(course, NAME, tmp_path / "f.zip")
-    assert moodle_takes(path) == {11: "for s1", 4713: "for s2"} and (there, left) == (["s1", "s2"], [])
+    pages = moodle_takes(path)
+    assert set(pages) == {11, 4713} and "First1 Last1" in pages[11] and "First2 Last2" in pages[4713]
+    assert (there, left) == (["s1", "s2"], [])
+    write(source / folder / "b.ipynb", nbformat.writes(release(course, "s2")))
+    collect(course, NAME, source)
+    assert feedback(course, NAME, tmp_path / "f.zip")[1:] == (["s1"], [("s2", "not graded")]), "never an older page"
     came = {"s2": folder}
     (tmp_path / "in.csv").write_text("Identifier,Status,Grade\nParticipant 4713,,\nParticipant 9,,\n")
     summary = fill_in(course, [row("s2", 3)], tmp_path / "in.csv", tmp_path / "out.csv", came=came)
@@ -84,7 +103,8 @@ def test_canvas_gets_feedback_by_its_own_numbers(tmp_path):
         write(tmp_path / "download" / name, "{}")
     assert len(collect(course, NAME, tmp_path / "download").new) == 2
     for student in course.students:
-        write(course.reports(NAME) / "feedback" / f"{student}.html", "x")
+        write(course.rebuilt(NAME, student), nbformat.writes(solved(course, student)))
+        write_result(course, student)
     assert canvas_takes(feedback(course, NAME, tmp_path / "f.zip")[0]) == [("77", "8899"), ("78", "8900")]
 
 
@@ -150,14 +170,11 @@ def test_moodle_gets_its_whole_worksheet_back_with_its_own_decimal_sign(course, 
     ]
 
 
-def test_what_still_waits_is_not_filled_in_unless_asked(course, tmp_path):
+def test_what_still_waits_is_not_filled_in(course, tmp_path):
     table = MOODLE + "Participant 13;First5 Last5;s5@example.org;Submitted;;6,00;Yes;\n"
     summary, text = filled(course, tmp_path, table)
     assert ("s5", "waits for a mark by hand: why") in summary.left
     assert text.splitlines()[3].split(";")[4] == ""
-    summary, text = filled(course, tmp_path, table, so_far=True)
-    assert text.splitlines()[3].split(";")[4] == "3"
-    assert "s5" in summary.given
 
 
 def test_a_flag_that_nobody_has_looked_at_is_no_silent_nought(course, tmp_path):
@@ -219,6 +236,10 @@ def test_two_students_of_one_name_are_not_guessed(course, tmp_path):
     twins = make_course(tmp_path / "c", ("s1", "s2"))
     (twins.root / "students.csv").write_text("id,last_name,first_name,email\ns1,Kim,Min,\ns2,Kim,Min,\n")
     table = 'Student,ID,SIS User ID,Tiny (1)\n"Kim, Min",1,,\n"Kim, Min",2,s2,\n'
+    one = dataclasses.replace(course, root=course.root)
+    one.__dict__["students"] = {"s2": Student("s2", "Kim", "Min")}
+    summary, _ = filled(one, tmp_path, table, [row("s2", 2)])
+    assert summary.given == ["s2"] and ("Kim, Min", "another row may be that of s2, too") in summary.left
     summary, text = filled(twins, tmp_path, table, [row("s1", 1), row("s2", 2)])
     assert summary.given == ["s2"]
     assert ("Kim, Min", "several students fit: s1, s2") in summary.left

@@ -114,8 +114,6 @@ def test_grades_go_into_the_platforms_table_and_sheets_are_printed(course, tmp_p
     printed = capsys.readouterr().err
     assert "Without a grade: bo: look at it first: unreadable" in printed
     assert "Without a grade: rita: not in Moodle's table" in printed
-    assert main([*arguments, "--so-far"]) == LOOK
-    assert "Participant 1,Bo Broken,bo@example.org,0\n" in (tmp_path / "out.csv").read_text()
     assert main(["sheet", NAME, "--course", str(course.root)]) == DONE
     assert (course.root / "sheets" / NAME / "answers.html").is_file()
     to = tmp_path / "feedback.zip"
@@ -143,6 +141,18 @@ def test_what_is_wrong_is_named_in_one_message(course, arguments, says, capsys, 
     printed = " ".join(capsys.readouterr().err.split())
     assert says in printed
     assert "Traceback" not in printed
+
+
+def test_a_name_in_the_settings_that_is_not_known_stops_every_command(course, capsys):
+    path = course.root / "course.toml"
+    before = path.read_text()
+    try:
+        path.write_text(f"{before}\n[extensions.{NAME}]\nRita = 2027-02-03T23:59:00+01:00\n")
+        assert main(["collect", NAME, "nowhere", "--course", str(course.root)]) == REFUSED
+    finally:
+        path.write_text(before)
+    printed = " ".join(capsys.readouterr().err.split())
+    assert "must name an id of students.csv, in quotes if it has a dot; got Rita. Did you mean rita?" in printed
 
 
 @pytest.mark.parametrize("device", ["full disk", "closed pipe"])
@@ -242,8 +252,18 @@ def test_what_was_handed_in_is_as_it_came(course):
 
 
 def test_what_was_taken_back_leaves_the_report(course, capsys):
-    """The last test of this course."""
     assert main(["undo", NAME, "lou", "--course", str(course.root)]) == DONE
     assert "0 earlier ones are left" in capsys.readouterr().out
     assert main(["report", NAME, "--course", str(course.root)]) == DONE
     assert grades(course)["lou"]["status"] == "missing" and not course.rebuilt(NAME, "lou").exists()
+
+
+def test_a_newer_attempt_has_no_points_until_it_is_graded(course, tmp_path, capsys):
+    """The last test of this course."""
+    newer = tmp_path / "rita.ipynb"
+    newer.write_text(course.handout(NAME, "rita").read_text())
+    assert main(["collect", NAME, str(newer), "--course", str(course.root)]) == DONE
+    assert capsys.readouterr().out.endswith(f"Next: attention-classroom grade {NAME}\n")
+    assert main(["report", NAME, "--course", str(course.root)]) == LOOK
+    assert "Not graded as they are now: rita. Next: attention-classroom grade" in capsys.readouterr().err
+    assert (grades(course)["rita"]["status"], grades(course)["rita"]["score"]) == ("not graded", "")

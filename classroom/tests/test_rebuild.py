@@ -416,6 +416,8 @@ UNREADABLE = {
     "no cells": (b'{"cells": []}', "it has no cells"),
     "other": (json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]}).encode(), "none of its answers"),
     "many": (json.dumps({"cells": [{"cell_type": "code", "source": "x"}] * (CELLS + 1)}).encode(), "more than"),
+    "lists": (b'{"cells": [' + b"[]," * 600_000 + b"[]]}", "more than 1000000 lists"),
+    "large": (b"{" + b" " * (21 << 20), "21 MB; at most 20 are read"),
     "long": (json.dumps({"cells": [{"cell_type": "code", "source": "x" * 3_000_000}]}).encode(), "more than"),
 }
 

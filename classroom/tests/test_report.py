@@ -192,6 +192,32 @@ def test_a_mark_and_a_comment_given_by_hand_are_in_the_report(course, folder):
         path.unlink()
 
 
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        (f"hidden/{NAME}.py", "points=3", "points=4"),
+        ("course.toml", "[late]", f'[questions]\n{NAME} = ["3: Why?"]\n[late]'),
+        ("course.toml", "[late]", "[limits]\ncell_s = 30\n[late]"),
+        (f"source/{NAME}/{NAME}.ipynb", "Because", "As"),
+        ("secret", "0", "1"),
+        (f"received/{NAME}/s2/2027-01-02T060000Z/{NAME}.ipynb", "return", "return "),
+    ],
+)
+def test_points_of_other_checks_questions_or_answers_are_not_reported(course, path, old, new):
+    path = course.root / path
+    before = path.read_bytes()
+    try:
+        path.write_text(path.read_text().replace(old, new))
+        row = read_rows(open_course(course.root), NAME)[1]
+        assert (row.status, row.score, row.result) == ("not graded", None, {})
+    finally:
+        path.write_bytes(before)
+    assert read_rows(open_course(course.root), NAME)[1].status == "graded"
+    (course.root / "hidden" / "other.py").write_text("")
+    write(course.root / "source" / "other" / "other.ipynb", "{}")
+    assert read_rows(open_course(course.root), NAME)[1].status == "graded", "another assignment's checks are not these"
+
+
 # ---- Answers that are alike -----------------------------------------------------------------------------------------
 
 ONE = '''

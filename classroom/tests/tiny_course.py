@@ -6,9 +6,11 @@ import os
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from attention_classroom import batch
 from attention_classroom.assignment import load, variant_for
 from attention_classroom.course import open_course
 from attention_classroom.release import answers, make_release
+from attention_classroom.sandbox import SANDBOXES
 
 NAME = "tiny"
 # A picture of one pixel.
@@ -139,11 +141,11 @@ def write_result(course, student, points=(1, 3), **more):
         {"says": "a positive number", "points": points[0], "max": 1, "words": "" if points[0] else "it is not right"},
         {"says": "a negative number, and zero", "points": points[1], "max": 3, "words": "" if points[1] else "off"},
     ]
-    mistakes = more.pop("mistakes", [])
+    mistakes, newest = more.pop("mistakes", []), course.newest(NAME, student)
     result = {
         "student": student,
         "assignment": NAME,
-        "key": "1",
+        "key": batch._key(course, NAME, student, newest, SANDBOXES["limits"], batch.limits_of(course)),
         "sandbox": "bubblewrap",
         "seconds": 1.5,
         "flags": [],

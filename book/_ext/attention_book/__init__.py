@@ -10,11 +10,15 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 
-def for_the_site(work: Callable[[Sphinx], None]) -> Callable[..., None]:
-    """Have something done where pages are built, not where links are checked, and not after a failure."""
+def for_the_site(work: Callable[[Sphinx], None], *, in_drafts: bool = True) -> Callable[..., None]:
+    """Have something done where pages are built, not where links are checked, and not after a failure.
+
+    What takes long, or needs all pages, is not done for a draft of single ones (tools/draft.py).
+    """
 
     def handler(app: Sphinx, exception: Exception | None = None) -> None:
-        if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
+        is_draft = app.tags.has("draft")
+        if exception is None and isinstance(app.builder, StandaloneHTMLBuilder) and (in_drafts or not is_draft):
             work(app)
 
     return handler
@@ -79,9 +83,11 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("config-inited", address.set_site_address, priority=100)
     app.add_config_value("book_static_files", "", "html", str)
     app.connect("config-inited", theme.mark_of_static_files)
+    app.connect("config-inited", theme.count_no_figures, priority=900)
     # before a page refers to them: Sphinx adds their checksums
     app.connect("builder-inited", for_the_site(widgets.write_files))
     app.connect("builder-inited", for_the_site(slides.write_files))
+    app.connect("builder-inited", for_the_site(search.leave_out_of_drafts))
 
     # 2. Each page is read.
     app.connect("source-read", address.fill_in)
@@ -118,21 +124,21 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("html-page-context", theme.choose_assets, priority=900)  # when all extensions have added theirs
 
     # 6. All pages are written, and all static files copied.
-    app.connect("build-finished", for_the_site(address.write_robots))
-    app.connect("build-finished", for_the_site(cards.write_deck))
-    app.connect("build-finished", for_the_site(figure_list.write_files))
-    app.connect("build-finished", for_the_site(search.write_index))
+    app.connect("build-finished", for_the_site(address.write_robots, in_drafts=False))
+    app.connect("build-finished", for_the_site(cards.write_deck, in_drafts=False))
+    app.connect("build-finished", for_the_site(figure_list.write_files, in_drafts=False))
+    app.connect("build-finished", for_the_site(search.write_index, in_drafts=False))
     app.connect("build-finished", for_the_site(theme.cut_icons))
-    app.connect("build-finished", for_the_site(theme.cut_fonts))
+    app.connect("build-finished", for_the_site(theme.cut_fonts, in_drafts=False))
     # The theme writes the colours of code, light and dark, at 500.
     app.connect("build-finished", for_the_site(theme.join_sheets), priority=501)
     app.connect("build-finished", for_the_site(theme.remove_unused), priority=502)
     app.connect("build-finished", for_the_site(theme.cut_scripts), priority=502)
-    app.connect("build-finished", for_the_site(theme.cut_sheets), priority=503)
+    app.connect("build-finished", for_the_site(theme.cut_sheets, in_drafts=False), priority=503)
 
     return {
         "version": "1",
-        "env_version": 4,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 5,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }

@@ -193,6 +193,12 @@ def write_words(records: list[Record], folder: Path) -> None:
     (folder / "words.txt").write_text("\n".join(word for word, _ in words.most_common()), encoding="utf-8")
 
 
+def leave_out_of_drafts(app: Sphinx) -> None:
+    """Have Sphinx make no index of a draft of single pages."""
+    if app.tags.has("draft"):
+        app.builder.search = False  # type: ignore[attr-defined]
+
+
 def note_records(app: Sphinx, doctree: nodes.document) -> None:
     """Note the places of a page that has been read."""
     page = app.env.docname

@@ -191,6 +191,11 @@ def mark_of_static_files(app: Sphinx, config: Config) -> None:
     config.book_static_files = digest.hexdigest()
 
 
+def count_no_figures(app: Sphinx, config: Config) -> None:
+    """Have Sphinx number no figure: `figures.py` does. Jupyter Book has it count them, a twentieth of a build."""
+    config.numfig = False
+
+
 def wanted(asset: Any, body: str) -> bool:
     """Tell whether a page with this body needs a style sheet or script."""
     name = str(asset.filename)
