@@ -115,10 +115,11 @@
   }
 
   /* The theme's menus, tooltips and mark of the section in sight come at the first sign of a reader: a page can be read
-     without them. A click that is too early for its menu is made again. */
+     without them. A click that is too early for its menu is made again. Where their script does not come, a click still opens
+     and closes a menu, and asks for it again. */
   let menus;
   function bringMenus() {
-    menus ??= new Promise((done) => {
+    menus ??= new Promise((done, fail) => {
       const script = document.createElement("script");
       script.src = document.getElementById("menus-script").dataset.src;
       script.onload = () => {
@@ -127,22 +128,35 @@
         if (bsTarget && document.querySelector(bsTarget)) bootstrap.ScrollSpy.getOrCreateInstance(document.body);
         done();
       };
+      script.onerror = fail;
       document.head.append(script);
+    }).catch((error) => {
+      menus = undefined;
+      throw error;
     });
     return menus;
   }
+  let isMet = false;
   function meet({ type, movementX, movementY }) {
     if (type === "pointermove" && !movementX && !movementY) return; // it rests where the page opened
-    bringMenus();
+    if (!isMet) bringMenus().catch(() => {});
+    isMet = true;
   }
   for (const sign of ["pointermove", "pointerdown", "keydown", "scroll"]) {
     addEventListener(sign, meet, { passive: true }); // the page's own scrolling, no list's in it
   }
-  addEventListener("click", (event) => {
+  addEventListener("click", async (event) => {
     const opener = event.target.closest?.("[data-bs-toggle=dropdown]");
     if (!opener || window.bootstrap) return;
     event.stopPropagation();
-    bringMenus().then(() => opener.click());
+    try {
+      await bringMenus();
+      opener.click();
+    } catch {
+      const menu = opener.parentElement.querySelector(".dropdown-menu");
+      menu.dataset.bsPopper = "static"; // places it
+      opener.setAttribute("aria-expanded", menu.classList.toggle("show"));
+    }
   }, { capture: true });
 
   let waiting = 0;

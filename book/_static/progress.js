@@ -1,7 +1,8 @@
 /* What a reader has read and answered, in this browser alone: one record in localStorage, which nothing sends anywhere.
 
    A section counts as read when its heading was in sight, its end is, and as much time went by within it as even a fast
-   reader needs. Where a browser keeps nothing, the record lasts as long as the page. */
+   reader needs. Where a browser keeps nothing, the record lasts as long as the page. What is erased on one page is erased
+   on all that are open, and on those that a reader goes back to. */
 
 (() => {
   "use strict";
@@ -9,13 +10,14 @@
   const WORDS_PER_SECOND = 15;
   const page = DOCUMENTATION_OPTIONS.pagename;
   const root = document.documentElement.dataset.content_root ?? "";
-  let kept = null; // where nothing can be stored
+  let unstored = null; // the record, where the browser refuses to store it
 
   /* { pages: { PAGE: { sections: how many it has, read: [ID], turns: { QUESTION: ANSWER } } }, last: { page, id, title },
        short: whether chapters show their short way } */
   function read() {
+    let kept = unstored;
     try {
-      kept = JSON.parse(localStorage.getItem(KEY)) ?? kept;
+      kept ??= JSON.parse(localStorage.getItem(KEY));
     } catch {} // forbidden, or not of this book
     const sound = Object.entries(kept?.pages ?? {}).filter(([, own]) => Array.isArray(own?.read) && own.turns);
     return { pages: Object.fromEntries(sound), last: kept?.last?.id ? kept.last : null, short: kept?.short === true };
@@ -27,11 +29,24 @@
     write(record);
   }
   function write(record) {
-    kept = record;
     try {
-      if (record) localStorage.setItem(KEY, JSON.stringify(record));
-      else localStorage.removeItem(KEY);
+      localStorage.setItem(KEY, JSON.stringify(record));
+      unstored = null;
+    } catch {
+      unstored = record;
+    }
+    show();
+  }
+  function erase() {
+    try {
+      localStorage.removeItem(KEY);
     } catch {}
+    forget();
+  }
+  function forget() { // what this page still shows of a record that is gone
+    unstored = null;
+    begun.clear();
+    dispatchEvent(new Event("answers-erased"));
     show();
   }
 
@@ -39,7 +54,14 @@
 
   window.bookAnswers = {
     given: (question) => read().pages[page]?.turns[question],
-    keep: (question, given) => change((own) => { own.turns[question] = given; }),
+    keep(question, given) {
+      const isEmpty = !given.trim(); // a box that was left as it was
+      if (isEmpty && !read().pages[page]?.turns[question]) return;
+      change(({ turns }) => {
+        if (isEmpty) delete turns[question];
+        else turns[question] = given;
+      });
+    },
   };
 
   // ---- Sections ------------------------------------------------------------------------------------------------------
@@ -244,9 +266,16 @@
     box.hidden = false;
     const [saving, erasing] = box.querySelectorAll("button");
     saving.addEventListener("click", save);
-    erasing.addEventListener("click", () => write(null));
+    erasing.addEventListener("click", erase);
   }
-  addEventListener("storage", ({ key }) => { if (key === KEY) show(); });
+  addEventListener("storage", ({ key, newValue }) => { // another page wrote
+    if (key === null || (key === KEY && newValue === null)) forget();
+    else if (key === KEY) show();
+  });
+  addEventListener("pageshow", ({ persisted }) => { // back from where it heard nothing
+    if (persisted && !read().pages[page]) forget();
+    else if (persisted) show();
+  });
   show();
   openTarget();
   if (sections.length) setInterval(look, 1000);

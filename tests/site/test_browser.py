@@ -476,25 +476,56 @@ def test_a_widget_below_the_first_screen_comes_with_its_reader(browser, site, ad
     assert not failures
 
 
-def test_a_widget_that_does_not_come_leaves_its_table(browser, address):
-    context = browser.new_context(viewport=DESK)
-    page = context.new_page()
-    page.route("**/attention_steps.js", lambda route: route.abort())
-    page.goto(f"{address}/notebooks/02_scaled_dot_product.html")
-    page.locator("[data-widget=attention_steps]").scroll_into_view_if_needed()
-    page.wait_for_selector("[data-widget=attention_steps][data-mounted=failed]")
-    assert page.locator("[data-widget=attention_steps] table").first.is_visible()
-    context.close()
+@pytest.mark.parametrize("kind", ["attention_steps", "your_turn", "translator"])
+@pytest.mark.parametrize("failure", ["no connection", "a page to log in"])
+def test_a_widget_that_does_not_come_leaves_its_table_says_so_and_is_offered_again(browser, address, kind, failure):
+    with contextlib.closing(browser.new_context(viewport=DESK)) as context:
+        page = context.new_page()
+
+        def fail(route):
+            route.abort() if failure == "no connection" else route.fulfill(
+                body="<p>Log in</p>", content_type="text/html"
+            )
+
+        page.route(f"**/{kind}.js", fail)
+        name = "07_the_whole_machine" if kind == "translator" else "02_scaled_dot_product"
+        page.goto(f"{address}/notebooks/{name}.html")
+        widget = page.locator(f"[data-widget={kind}], [data-later-widget={kind}]").first
+        widget.scroll_into_view_if_needed()
+        if kind == "translator":
+            widget.get_by_role("button", name="Guided tour").click()
+        again = widget.get_by_role("button", name="Try again")
+        again.wait_for()
+        what = "box for your answer" if kind == "your_turn" else "demonstration"
+        assert widget.get_by_role("status").inner_text().startswith(f"The {what} did not load.")
+        assert widget.locator("table").first.is_visible()
+        again.click()
+        again.wait_for()  # it failed again
+        page.unroute(f"**/{kind}.js")
+        again.click()
+        page.wait_for_selector(f"[data-widget={kind}][data-mounted=yes]")
+        assert not again.count() and widget.evaluate("widget => widget.contains(document.activeElement)")
+        assert widget.locator(".bw-card").count() == (kind == "translator"), "the tour that was asked for"
 
 
-def test_the_menu_opens_at_the_first_click_though_its_script_comes_with_it(browser, address):
-    context = browser.new_context(viewport=DESK)
-    page = context.new_page()
-    page.goto(f"{address}/book/notation.html")
-    assert page.evaluate("window.bootstrap") is None
-    page.evaluate("document.querySelector('[data-bs-toggle=dropdown]').click()")  # without a movement before it
-    page.wait_for_selector(".dropdown-page-menu .dropdown-menu.show")
-    context.close()
+def test_the_menu_opens_at_the_first_click_whether_its_script_comes_with_it_or_not(browser, address):
+    with contextlib.closing(browser.new_context(viewport=NARROW["size"])) as context:
+        page = context.new_page()
+        page.goto(f"{address}/book/notation.html")
+        assert page.evaluate("window.bootstrap") is None
+        context.set_offline(True)
+        page.mouse.move(100, 100)
+        page.mouse.move(110, 120)  # asks for it
+        opener, menu = page.locator(".dropdown-page-menu > button"), page.locator(".dropdown-page-menu .dropdown-menu")
+        opener.click()
+        menu.locator("a").last.wait_for()
+        assert not page_faults.overflow(page)
+        opener.click()
+        menu.wait_for(state="hidden")
+        context.set_offline(False)
+        page.evaluate("document.querySelector('[data-bs-toggle=dropdown]').click()")  # without a movement before it
+        page.wait_for_selector(".dropdown-page-menu .dropdown-menu.show")
+        assert page.evaluate("window.bootstrap") is not None
 
 
 def test_without_a_script_the_start_page_shows_a_translation_and_its_weights(browser, site):

@@ -29,7 +29,7 @@ def address(site, browser):
 
 @pytest.fixture
 def page(browser):
-    page = browser.new_page(viewport={"width": 1366, "height": 768})
+    page = browser.new_context(viewport={"width": 1366, "height": 768}).new_page()
     page.failures = []
     page.on("pageerror", lambda error: page.failures.append(str(error)))
     page.clock.install()
@@ -118,6 +118,45 @@ def test_an_answer_is_there_again_and_all_can_be_saved_and_erased(page, address)
     assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
     open_page(page, address, CHAPTER)
     assert page.locator("[data-widget=your_turn] input").first.input_value() == ""
+
+
+ANSWERED = "[...document.querySelectorAll('[data-widget=your_turn] input')].map((field) => field.value).filter(Boolean)"
+
+
+def answer_in(page, place, given):
+    field = page.locator("[data-widget=your_turn] input[type=text]").nth(place)
+    field.fill(given)
+    field.press("Enter")
+
+
+@pytest.mark.parametrize("way", ["another tab", "a tab that clears all", "the way back", "a page that slept"])
+def test_what_was_erased_stays_erased_on_every_page_that_is_open(page, address, way):
+    open_page(page, address, CHAPTER)
+    read_section(page)
+    answer_in(page, 0, "0.123")
+    assert page.evaluate(ANSWERED) == ["0.123"] and marks(page) == [SECTION]
+    other = page if way == "the way back" else page.context.new_page()
+    other.goto(f"{address}/book/how_to_use.html")
+    if way == "a page that slept":  # no event reached it
+        page.evaluate("addEventListener('storage', (event) => event.stopImmediatePropagation(), true)")
+    if way == "a tab that clears all":
+        other.evaluate("localStorage.clear()")
+    else:
+        other.locator(".book-record").get_by_role("button", name="Erase").click()
+    if way == "the way back":
+        page.go_back()
+        page.evaluate("dispatchEvent(new Event('mount-widgets'))")
+    elif way == "a page that slept":
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    page.clock.run_for(2000)
+    page.wait_for_selector("[data-widget=your_turn][data-mounted=yes]")
+    assert page.evaluate(ANSWERED) == [] == marks(page)
+    assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
+    page.locator("[data-widget=your_turn] input[type=text]").nth(0).focus()
+    page.keyboard.press("Tab")  # a box that was left empty is no answer
+    assert page.evaluate(f"localStorage.getItem('{KEY}')") is None
+    answer_in(page, 1, "0.5")
+    assert list(page.evaluate(RECORD)["pages"][CHAPTER]["turns"].values()) == ["0.5"]
 
 
 @pytest.mark.parametrize("kept", ["nothing", "nonsense", "something else", "a page of it"])

@@ -133,11 +133,12 @@ def setup(app: Sphinx) -> dict[str, object]:
     # The theme writes the colours of code, light and dark, at 500.
     app.connect("build-finished", for_the_site(theme.join_sheets), priority=501)
     app.connect("build-finished", for_the_site(theme.remove_unused), priority=502)
+    app.connect("build-finished", for_the_site(theme.cut_scripts), priority=502)
     app.connect("build-finished", for_the_site(theme.cut_sheets, in_drafts=False), priority=503)
 
     return {
         "version": "1",
-        "env_version": 4,  # to be raised when what is noted of a page changes: then all pages are read again
+        "env_version": 5,  # to be raised when what is noted of a page changes: then all pages are read again
         "parallel_read_safe": True,
         "parallel_write_safe": False,
     }

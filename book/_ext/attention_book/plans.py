@@ -23,7 +23,7 @@ from .tables import inline
 
 MINUTES = re.compile(r"(\d+) minutes to read, (\d+) (?:more )?for your turns")
 TURN = re.compile(r"^\*\*Your turn\.\*\*(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
-BOX = re.compile(r" Type it into the box.*")  # how to answer on the page
+BOX = re.compile(r" If there is a box below.*")  # how to answer on the page
 ENDS = {"Exercises", "Common mistakes"}  # what comes first of these ends a chapter
 TOP = "the top"
 

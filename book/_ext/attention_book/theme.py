@@ -270,6 +270,17 @@ def remove_unused(app: Sphinx) -> None:
                 path.unlink()
 
 
+OURS = ("custom.js", "progress.js", "search.js", "widgets/host.js")
+COMMENT_OR_INDENT = re.compile(r"^ *(?://.*\n|/\*(?:(?!\*/)[\s\S])*\*/ *\n)?", re.MULTILINE)
+
+
+def cut_scripts(app: Sphinx) -> None:
+    """Take comments on lines of their own, and indents, out of the scripts of every page: a third of their letters."""
+    for name in OURS:
+        path = Path(app.outdir) / "_static" / name
+        path.write_text(COMMENT_OR_INDENT.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 FACTS = ("What you need", "You need", "Time", "Deeper")
 
 

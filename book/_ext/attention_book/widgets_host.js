@@ -2,12 +2,21 @@
    with, as text; the others are fetched, by scripts of their own, when there is a reader who comes near.
 
    Each is imported from a Blob, since a page that was opened as a file may not import other files. A widget gets its
-   state, into which it writes what a reader does, and an element. */
+   state, into which it writes what a reader does, and an element. One that does not come leaves its table, says so, and
+   can be asked for again. */
 
 (() => {
   "use strict";
   const sources = (window.attentionWidgets ??= {}); // a bundle that is fetched later comes here too
-  const modules = {};
+
+  /* What is fetched under a name: once for all, but again if it failed. */
+  function oncePerName(fetchOne) {
+    const fetches = {};
+    return (name) => (fetches[name] ??= fetchOne(name).catch((error) => {
+      delete fetches[name];
+      throw error;
+    }));
+  }
 
   // After a reload and on the way back a widget is where its reader left it, as the page is. Who comes anew begins anew.
   const kept = `widgets of ${location.pathname}`;
@@ -32,26 +41,23 @@
   function stateOf(element, place) {
     const first = element.dataset.state;
     const begun = JSON.parse(first);
-    const changed = before[place]?.first === first ? before[place].changed : {};
-    // The answer to a turn is kept beyond the visit, where the page keeps such (progress.js).
+    // The answer to a turn is kept by the page alone, where it keeps such (progress.js), so that it is erased there alone.
     const answers = element.dataset.widget === "your_turn" ? window.bookAnswers : undefined;
     const given = answers?.given(begun.question);
-    if (given) changed.given ??= given;
-    left[place] = { first, changed };
+    const changed = !answers && before[place]?.first === first ? before[place].changed : {};
+    left[place] = { first, changed: answers ? {} : changed };
+    if (given) changed.given = given;
     function write(state, key, value) {
-      if (key === "given") answers?.keep(begun.question, value);
+      if (key === "given" && !isErasing) answers?.keep(begun.question, value);
       return Reflect.set(state, key, (changed[key] = value));
     }
     return new Proxy({ ...begun, ...changed }, { set: write });
   }
 
-  function load(name) {
-    if (!(name in modules)) {
-      const address = URL.createObjectURL(new Blob([sources[name]], { type: "text/javascript" }));
-      modules[name] = import(address).finally(() => URL.revokeObjectURL(address));
-    }
-    return modules[name];
-  }
+  const load = oncePerName((name) => {
+    const address = URL.createObjectURL(new Blob([sources[name]], { type: "text/javascript" }));
+    return import(address).finally(() => URL.revokeObjectURL(address));
+  });
 
   // Widgets of one kind are told apart by those who hear the page.
   function number(element, name) {
@@ -60,40 +66,79 @@
     if (region && alike.length > 1) region.ariaLabel += ` ${alike.indexOf(element) + 1}`;
   }
 
+  const turns = new Map(); // those that are mounted, each with its place and what ends it
+
   async function mount(element, place) {
     const name = element.dataset.widget;
-    if (!Object.hasOwn(sources, name) || element.dataset.mounted) return;
+    if (!Object.hasOwn(sources, name) || ["loading", "yes"].includes(element.dataset.mounted)) return;
     element.dataset.mounted = "loading";
     const fallback = [...element.childNodes];
     try {
       const module = await load(name);
-      await module.default.render({ state: stateOf(element, place), el: element });
+      const end = await module.default.render({ state: stateOf(element, place), el: element });
+      if (name === "your_turn") turns.set(element, { place, end });
       number(element, name);
       element.dataset.mounted = "yes";
     } catch (error) {
-      element.replaceChildren(...fallback); // the table of results stays
-      element.dataset.mounted = "failed";
-      console.error(`The widget ${name} could not be shown.`, error);
+      element.replaceChildren(...fallback);
+      sayFailed(element, error, () => mount(element, place));
     }
+  }
+
+  let isErasing = false; // then a field that loses the focus has nothing to keep
+  addEventListener("answers-erased", () => {
+    for (const [element, { place, end }] of turns) {
+      isErasing = true;
+      if (element.contains(document.activeElement)) document.activeElement.blur();
+      isErasing = false;
+      end();
+      delete element.dataset.mounted;
+      mount(element, place);
+    }
+  });
+
+  function button(words) {
+    return Object.assign(document.createElement("button"), { type: "button", className: "attention-widget-later", textContent: words });
+  }
+
+  /* Say that a widget did not come, and offer to try again; its table stays. */
+  function sayFailed(element, error, again) {
+    element.dataset.mounted = "failed";
+    console.error(`The widget ${element.dataset.widget ?? element.dataset.laterWidget} could not be shown.`, error);
+    const what = element.dataset.widget === "your_turn" ? "box for your answer" : "demonstration";
+    const said = document.createElement("p");
+    said.setAttribute("role", "status");
+    said.textContent = `The ${what} did not load. Is there a connection? `;
+    const retry = said.appendChild(button("Try again"));
+    retry.addEventListener("click", async () => {
+      said.remove();
+      await again();
+      element.querySelector("input, button, select")?.focus({ preventScroll: true });
+    });
+    element.prepend(said);
   }
 
   const home = document.currentScript?.src ?? "";
 
-  function fetched(kind, name) {
+  function fetchPart(name, kind) {
     const address = new URL(`${name}.${kind}`, home).href;
-    const sheet = kind === "css";
-    const part = document.createElement(sheet ? "link" : "script");
-    if (sheet) Object.assign(part, { rel: "stylesheet", href: address });
-    else part.src = address;
-    return new Promise((done, failed) => {
+    const isSheet = kind === "css";
+    const part = document.createElement(isSheet ? "link" : "script");
+    Object.assign(part, isSheet ? { rel: "stylesheet", href: address } : { src: address });
+    return new Promise((done, fail) => {
       part.onload = done;
-      part.onerror = () => failed(new Error(`${address} did not come`));
+      part.onerror = () => {
+        part.remove();
+        fail(new Error(`${address} did not come`));
+      };
       document.head.append(part);
     });
   }
 
-  const bundles = {};
-  const bring = (name) => (bundles[name] ??= Promise.all([fetched("css", name), fetched("js", name)]));
+  const fetchBundle = oncePerName(async (name) => {
+    await Promise.all([fetchPart(name, "css"), fetchPart(name, "js")]);
+    if (!Object.hasOwn(sources, name)) throw new Error(`${name}.js held something else`);
+  });
 
   // What is fetched stands there as its table until there is a sign of a reader, who is half a screen away, or goes by
   // Tab, to which a table is no stop. After a reload, what was there before is there at once, so that nothing has moved.
@@ -124,10 +169,13 @@
     waiting.delete(element);
     near.unobserve(element);
     try {
-      await bring(element.dataset.widget);
+      await fetchBundle(element.dataset.widget);
     } catch (error) {
-      element.dataset.mounted = "failed"; // the table stays
-      console.error(`The widget ${element.dataset.widget} could not be fetched.`, error);
+      sayFailed(element, error, () => {
+        waiting.set(element, place);
+        return mountLate(element);
+      });
+      return;
     }
     const { bottom, height } = element.getBoundingClientRect();
     await mount(element, place);
@@ -147,31 +195,26 @@
   // begins its tour. The table is seen on paper alone.
   function offer(element, place) {
     const name = element.dataset.laterWidget;
-    const buttons = [element.dataset.offer, "Guided tour"].map((textContent) =>
-      Object.assign(document.createElement("button"), { type: "button", className: "attention-widget-later", textContent }),
-    );
+    const buttons = [element.dataset.offer, "Guided tour"].map(button);
     const still = element.querySelector(".attention-widget-still");
     if (still) still.after(...buttons);
     else element.prepend(...buttons);
-    const remove = () => { for (const button of buttons) button.remove(); };
 
-    async function open() {
-      for (const button of buttons) button.disabled = true;
+    async function open(tour) {
+      for (const each of buttons) each.disabled = true;
       try {
-        await bring(name);
-        remove();
-        element.dataset.widget = name;
-        await mount(element, `later ${place}`);
+        await fetchBundle(name);
       } catch (error) {
-        remove();
-        element.dataset.mounted = "failed"; // the table of results stands there, as without a script
-        console.error(`The widget ${name} could not be fetched.`, error);
+        for (const each of buttons) each.remove();
+        sayFailed(element, error, () => open(tour));
+        return;
       }
-    }
-    buttons.forEach((button, tour) => button.addEventListener("click", async () => {
-      await open();
+      for (const each of buttons) each.remove();
+      element.dataset.widget = name;
+      await mount(element, `later ${place}`);
       element.querySelector(tour ? "[id$='-tour']" : "input, button, select")?.[tour ? "click" : "focus"]({ preventScroll: true });
-    }));
+    }
+    buttons.forEach((each, tour) => each.addEventListener("click", () => open(tour)));
     if (before[`later ${place}`]) open(); // its reader had opened it
   }
 
