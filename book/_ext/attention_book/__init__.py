@@ -87,7 +87,6 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("source-read", address.fill_in)
     app.connect("source-read", notebooks.show_own_code)
     app.add_transform(LastingIds)
-    app.connect("doctree-read", claim_lines.note_record)
     app.connect("doctree-read", theme.mark_callouts)
     app.connect("doctree-read", theme.mark_facts)
     app.connect("doctree-read", search.note_records)

@@ -14,10 +14,9 @@ of claims.
 """
 
 import html
-import json
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,29 +29,14 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Claim, Kind
 
 from .formulas import set_formula
-from .notebooks import read_notebook
+from .notebooks import REPLICATION, read_notebook, read_replication
 from .tables import INLINE, power_of_ten
 
-REPLICATION = "book/replication.json"  # what fresh runs measured, kept by tools/replicate.py
 MARK = re.compile(r'<small title="claim ([^"]+)">')  # by which a claim's output is known
 CODE = "Code"  # the fold that holds it
 TAGS = {"code": "code", "strong": "strong", "emphasis": "em"}
 
 Member = tuple[nodes.Element, list[Claim], bool]  # a cell, its claims, and whether it shows nothing else
-
-
-def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
-    """Return what fresh runs measured, for each chapter and claim; nothing where nothing was drawn.
-
-    What is the same in every run is recorded once; here it comes as often as it was measured.
-    """
-    chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    values = {}
-    for name, record in chapters.items():
-        runs = record["offsets"][1] - record["offsets"][0] + 1
-        claims = record["claims"].items()
-        values[name] = {id: found if isinstance(found, list) else [found] * runs for id, found in claims}
-    return values
 
 
 def spread(values: Sequence[Any]) -> str:
@@ -68,16 +52,6 @@ def spread(values: Sequence[Any]) -> str:
     if len(set(numbers)) < 2:
         return ""
     return f"{min(numbers):.3g} to {max(numbers):.3g}, median {statistics.median(numbers):.3g}"
-
-
-def drawn_claims(notebook: Mapping[str, Any], fresh: Mapping[str, list[Any]]) -> dict[str, Claim]:
-    """Return the claims of a notebook by their ids, with the words for what fresh runs measured."""
-
-    def words(id: str) -> str:
-        again = spread(fresh.get(id, []))
-        return again and f"{len(fresh[id])} fresh runs: {again}"
-
-    return {claim.id: replace(claim, fresh=words(claim.id)) for claim in Claim.stored_in(notebook)}
 
 
 def measured_in_words(claim: Claim) -> str:
@@ -129,7 +103,7 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
     sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
     measured, accepted = as_html(measured_in_words(claim)), as_html(claim.accepted)
     if claim.fresh:
-        measured += f" <small>{as_html(claim.fresh)}</small>"
+        measured += f" <small>fresh runs: {as_html(claim.fresh)}</small>"
     link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
     return sentence, measured, accepted, link
 
@@ -249,18 +223,13 @@ def set_group(group: list[Member]) -> None:
     first.parent.insert(first.parent.index(first) + 1, holder)
 
 
-def note_record(app: Sphinx, doctree: nodes.document) -> None:
-    """Have the pages of notebooks made again after fresh runs."""
-    if app.env.doc2path(app.env.docname).endswith(".ipynb"):
-        app.env.note_dependency(str(Path(app.srcdir, REPLICATION)))
-
-
 def set_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Set the claims of a page, when myst-nb has chosen which output of a cell to show."""
     path = Path(app.env.doc2path(docname))
     if not isinstance(app.builder, StandaloneHTMLBuilder) or path.suffix != ".ipynb":
         return
     fresh = read_replication(Path(app.srcdir, REPLICATION)).get(path.stem, {})
-    known = drawn_claims(read_notebook(path), fresh)
+    claims = Claim.stored_in(read_notebook(path))
+    known = {claim.id: replace(claim, fresh=spread(fresh.get(claim.id, []))) for claim in claims}
     for group in list(groups_of(doctree, known)):
         set_group(group)

@@ -22,9 +22,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
 
-from .claim_lines import REPLICATION, measured_in_words, read_replication, spread
+from .claim_lines import measured_in_words, spread
 from .levels import is_deep
-from .notebooks import read_chapters, title_of
+from .notebooks import REPLICATION, read_chapters, read_replication, title_of
 from .tables import inline, make_row, make_table
 
 NOT_YET = "not yet run"  # for a claim that this file does not know

@@ -9,7 +9,7 @@ and the claims that bear it out, each linked to its place. An unknown claim or v
 
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import Claim
 
-from .claim_lines import REPLICATION, drawn_claims, measured_in_words, read_replication
+from .claim_lines import measured_in_words
 from .notebooks import read_chapters
 from .tables import inline
 
@@ -55,14 +55,10 @@ class SayingsDirective(SphinxDirective):
         path = Path(self.env.relfn2path(TABLE)[1])
         self.env.note_dependency(str(path))
         self.env.note_dependency(__file__)
-        record = self.env.relfn2path(f"/{REPLICATION}")[1]
-        self.env.note_dependency(record)
-        fresh = read_replication(Path(record))
         found: dict[str, tuple[Claim, str]] = {}
         for docname, notebook in read_chapters(self.env):
             address = self.env.app.builder.get_relative_uri(self.env.docname, docname)
-            claims = drawn_claims(notebook, fresh.get(PurePosixPath(docname).name, {}))
-            found |= {id: (claim, f"{address}#claim-{id}") for id, claim in claims.items()}
+            found |= {claim.id: (claim, f"{address}#claim-{claim.id}") for claim in Claim.stored_in(notebook)}
         try:
             sayings = read_sayings(path)
         except (TypeError, ValueError) as error:
@@ -90,8 +86,7 @@ class SayingsDirective(SphinxDirective):
         for name in saying.claims:
             claim, address = found[name]
             link = nodes.reference("", name, refuri=address, internal=True)
-            again = f" ({claim.fresh})" if claim.fresh else ""
-            value = inline(f": {measured_in_words(claim)}{again} ")
+            value = inline(f": {measured_in_words(claim)} ")
             claims.append(nodes.list_item("", nodes.paragraph("", "", *inline(claim.sentence), *value, link)))
         return nodes.container("", quote, told, claims, classes=["saying"])
 
