@@ -71,7 +71,7 @@ def test_beside_what_a_run_measured_stands_what_fresh_runs_did(page, tmp_path):
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "replication.json").write_text(json.dumps({"index": {"offsets": [1, 3], "claims": drawn}}))
     shown = [words(claim) for claim in page(cell("a", *map(output, drawn))).select(".claim")]
-    assert shown[0] == "A share < 1 0.97 fresh runs: 0.91 to 0.99, median 0.95 if at least 0.9 X1a"
+    assert shown[0] == "A share < 1 0.97 (fresh runs: 0.91 to 0.99, median 0.95) if at least 0.9 X1a"
     assert not any("fresh" in claim for claim in shown[1:])
 
 

@@ -103,7 +103,7 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
     sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
     measured, accepted = as_html(measured_in_words(claim)), as_html(claim.accepted)
     if claim.fresh:
-        measured += f" <small>fresh runs: {as_html(claim.fresh)}</small>"
+        measured += f" <small>(fresh runs: {as_html(claim.fresh)})</small>"
     link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
     return sentence, measured, accepted, link
 
