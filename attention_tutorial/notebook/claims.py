@@ -45,6 +45,7 @@ class Claim:
         equals: the bool or string that had to be measured; None for a number.
         at_least: the least number that the claim accepts, a tolerance included; None where there is none.
         at_most: the largest.
+        fresh: what fresh runs measured, in words, where a page knows it; else empty.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Claim:
     equals: bool | str | None = None
     at_least: float | None = None
     at_most: float | None = None
+    fresh: str = ""
 
     def holds(self, value: Any, rounding: float = 0.0) -> bool:
         """Return whether the claim accepts a measurement, which may have been rounded by this share of itself."""
@@ -189,8 +191,8 @@ def claim(
     else:
         bounds = [("at least", low), ("at most", high)]
         predicted = " and ".join(f"{words} {_show(bound, digits)}" for words, bound in bounds if bound is not None)
-    limits = (None if bound is None else float(bound) for bound in (low, high))
-    made = Claim(id, sentence, predicted, _show(value, digits), kind, stable, finding, "", word, *limits)
+    low, high = (None if bound is None else float(bound) for bound in (low, high))
+    made = Claim(id, sentence, predicted, _show(value, digits), kind, stable, finding, "", word, low, high)
     if not made.holds(value):
         found = made.measured if isinstance(value, (bool, str)) else f"{value:.9g}"
         raise AssertionError(f"claim {id} ({sentence}) does not hold: {MEASURED} {found}, {made.accepted}")

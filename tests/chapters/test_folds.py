@@ -60,7 +60,9 @@ def test_a_title_says_what_kind_of_cell_it_is_unless_the_author_says_more(metada
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_page_shows_a_chapters_own_code_and_a_script_installs_too(path):
     source = [path.read_text(encoding="utf-8")]
-    show_own_code(SimpleNamespace(env=SimpleNamespace(doc2path=lambda _: str(path))), path.stem, source)
+    show_own_code(
+        SimpleNamespace(env=SimpleNamespace(doc2path=lambda _: str(path), note_dependency=print)), path.stem, source
+    )
     for live, page, script in zip(
         BOOK[path].cells, json.loads(source[0])["cells"], read_notebook(path).cells, strict=True
     ):

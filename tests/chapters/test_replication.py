@@ -8,7 +8,8 @@ import sys
 
 import pytest
 import torch
-from attention_book.claims import held_in, read_replication
+from attention_book.claims import held_in
+from attention_book.notebooks import read_replication
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, writes
 
 from attention_tutorial import notebook

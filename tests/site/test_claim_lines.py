@@ -66,6 +66,15 @@ def test_a_claim_alone_folds_into_a_line_with_its_code(page):
     assert {element.get_text() for element in fold.select("summary p")} == {"Code"}
 
 
+def test_beside_what_a_run_measured_stands_what_fresh_runs_did(page, tmp_path):
+    drawn = {"X1a": [0.95, 0.91, 0.99], "X1b": 0.97, "X1c": [True, False, True]}
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "replication.json").write_text(json.dumps({"index": {"offsets": [1, 3], "claims": drawn}}))
+    shown = [words(claim) for claim in page(cell("a", *map(output, drawn))).select(".claim")]
+    assert shown[0] == "A share < 1 0.97 (fresh runs: 0.91 to 0.99, median 0.95) if at least 0.9 X1a"
+    assert not any("fresh" in claim for claim in shown[1:])
+
+
 def test_claims_of_one_cell_and_of_neighbours_are_one_table_that_folds(page):
     text = cell("t", kind="markdown")
     soup = page(cell("a", output("X1a")), cell("b", output("X1b"), output("X1c")), text, cell("c", output("X1d")))

@@ -58,11 +58,11 @@ def page(tmp_path):
 
 
 def test_a_saying_shows_its_words_source_and_verdict_and_leads_to_what_was_measured(page):
-    status, said, soup = page(ROW.replace("@verdict", "not so"))
+    status, said, soup = page(ROW.replace("@verdict", "not tested by us"))
     assert status == 0, said
     (saying,) = soup.select("section#scores .saying")
     words = re.sub(r"\s+", " ", saying.get_text(" ")).strip()
-    assert words == "“All is one” — A book Not so. At \\(d = 4\\) it is. A share of one : 0.97 X1a"
+    assert words == "“All is one” — A book Not tested by us. At \\(d = 4\\) it is. A share of one : 0.97 X1a"
     assert saying.select_one(".attribution a")["href"] == "https://example.org/all"
     assert saying.select_one("li a")["href"] == "notebooks/c.html#claim-X1a"
 

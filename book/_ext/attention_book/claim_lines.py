@@ -6,7 +6,8 @@ into one line, "✓ 3 claims hold here", over a table of them with their code at
 - A bound says what was *accepted*. A value is *predicted*, which an author gives where it was derived beforehand.
 - An identity, two sides that are equal to rounding, is marked as one.
 - A finding (`claim(..., finding=True)`) stays in sight, before the fold.
-- What was measured is shown unrounded, also where it should have been 0.
+- What was measured is shown unrounded, also where it should have been 0. Beside it stands what fresh runs measured,
+  since the one run of the page may have been lucky.
 
 The words come from the records in the notebook's outputs (`attention_tutorial.notebook.Claim`), as do those of the page
 of claims.
@@ -14,8 +15,11 @@ of claims.
 
 import html
 import re
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
@@ -25,7 +29,7 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, PREDICTED, Claim, Kind
 
 from .formulas import set_formula
-from .notebooks import read_notebook
+from .notebooks import REPLICATION, read_notebook, read_replication
 from .tables import INLINE, power_of_ten
 
 MARK = re.compile(r'<small title="claim ([^"]+)">')  # by which a claim's output is known
@@ -33,6 +37,21 @@ CODE = "Code"  # the fold that holds it
 TAGS = {"code": "code", "strong": "strong", "emphasis": "em"}
 
 Member = tuple[nodes.Element, list[Claim], bool]  # a cell, its claims, and whether it shows nothing else
+
+
+def spread(values: Sequence[Any]) -> str:
+    """Return the range and the median of what fresh runs measured; nothing where it is the same in all, or no number.
+
+    Example:
+        >>> spread([0.486, 0.43, 0.52])
+        '0.43 to 0.52, median 0.486'
+        >>> spread([0.5, 0.5]), spread([True, False])
+        ('', '')
+    """
+    numbers = [x for x in values if isinstance(x, int | float) and not isinstance(x, bool)]
+    if len(set(numbers)) < 2:
+        return ""
+    return f"{min(numbers):.3g} to {max(numbers):.3g}, median {statistics.median(numbers):.3g}"
 
 
 def measured_in_words(claim: Claim) -> str:
@@ -83,6 +102,8 @@ def parts(claim: Claim) -> tuple[str, str, str, str]:
     mark = f'<span class="claim-kind">{kind}</span> ' if kind else ""
     sentence = f'{mark}<span class="claim-sentence">{as_html(claim.sentence)}</span>'
     measured, accepted = as_html(measured_in_words(claim)), as_html(claim.accepted)
+    if claim.fresh:
+        measured += f" <small>(fresh runs: {as_html(claim.fresh)})</small>"
     link = f'<a class="claim-id" href="#claim-{claim.id}" aria-label="Link to claim {claim.id}">{claim.id}</a>'
     return sentence, measured, accepted, link
 
@@ -207,6 +228,8 @@ def set_claims(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     path = Path(app.env.doc2path(docname))
     if not isinstance(app.builder, StandaloneHTMLBuilder) or path.suffix != ".ipynb":
         return
-    known = {claim.id: claim for claim in Claim.stored_in(read_notebook(path))}
+    fresh = read_replication(Path(app.srcdir, REPLICATION)).get(path.stem, {})
+    claims = Claim.stored_in(read_notebook(path))
+    known = {claim.id: replace(claim, fresh=spread(fresh.get(claim.id, []))) for claim in claims}
     for group in list(groups_of(doctree, known)):
         set_group(group)

@@ -13,8 +13,6 @@ A claim that depends on random numbers is measured again on fresh ones (`make re
 keeps, and the claim's bounds as the notebook has them, the page says in how many of these runs it holds.
 """
 
-import json
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,12 +22,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from attention_tutorial.notebook.claims import ACCEPTED, MEASURED, Claim, Kind
 
-from .claim_lines import measured_in_words
+from .claim_lines import measured_in_words, spread
 from .levels import is_deep
-from .notebooks import read_chapters, title_of
+from .notebooks import REPLICATION, read_chapters, read_replication, title_of
 from .tables import inline, make_row, make_table
 
-REPLICATION = "replication.json"  # beside the page
 NOT_YET = "not yet run"  # for a claim that this file does not know
 COLUMNS = (
     ("Claim", 8),
@@ -38,24 +35,6 @@ COLUMNS = (
     (MEASURED.capitalize(), 14),
     ("Fresh runs", 18),
 )
-
-
-def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
-    """Return what fresh runs measured, for each chapter and claim; nothing where nothing was drawn.
-
-    What is the same in every run is recorded once; here it comes as often as it was measured.
-    """
-    chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    values = {}
-    for name, record in chapters.items():
-        runs = record["offsets"][1] - record["offsets"][0] + 1
-        claims = record["claims"].items()
-        values[name] = {id: _values(found, runs) for id, found in claims}
-    return values
-
-
-def _values(found: Any, runs: int) -> list[Any]:
-    return found if isinstance(found, list) else [found] * runs
 
 
 def held_in(claim: Claim, values: Sequence[Any]) -> int:
@@ -69,18 +48,16 @@ def drawn_again(claim: Claim, values: Sequence[Any]) -> str:
     Example:
         >>> share = Claim("X1a", "s", "at least 0.45", "0.5", at_least=0.45)
         >>> drawn_again(share, [0.486, 0.43, 0.52])
-        'held in 2 of 3; 0.486 (0.43 to 0.52)'
+        'held in 2 of 3; 0.43 to 0.52, median 0.486'
         >>> drawn_again(Claim("X1b", "s", "True", "True", equals=True), [True, False])
         'held in 1 of 2'
         >>> drawn_again(share, [0.5, 0.5])
         ''
     """
     held = held_in(claim, values)
-    numbers = [x for x in values if isinstance(x, int | float) and not isinstance(x, bool)]
     if held == len(values) and len(set(values)) == 1:
         return ""
-    spread = f"; {statistics.median(numbers):.3g} ({min(numbers):.3g} to {max(numbers):.3g})" if numbers else ""
-    return f"held in {held} of {len(values)}{spread}"
+    return "; ".join(filter(None, [f"held in {held} of {len(values)}", spread(values)]))
 
 
 def row_of(claim: Claim, page: str, replication: Mapping[str, list[Any]]) -> nodes.row:
@@ -109,7 +86,7 @@ class ClaimsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Read the notebooks and return a line that counts the claims, and a section for each chapter."""
         self.env.note_dependency(self.env.relfn2path("/_toc.yml")[1])  # a new chapter
-        path = Path(self.env.relfn2path(REPLICATION)[1])
+        path = Path(self.env.relfn2path(f"/{REPLICATION}")[1])
         self.env.note_dependency(str(path))
         replication = read_replication(path)
         sections: list[nodes.Node] = []

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
 from markdown_it import MarkdownIt
@@ -20,6 +20,7 @@ PREDICTION = re.compile(
     r"(?:\s*<details><summary>Answer</summary>\n\n(?P<answer>.*?)\n\n</details>)?",
     re.MULTILINE | re.DOTALL,
 )
+REPLICATION = "book/replication.json"  # what fresh runs measured, kept by tools/replicate.py
 HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 # The title of a folded cell, which tools/folds.py writes, and the lines that install the package, of tools/colab.py
 TITLE = re.compile(r"\A# @title .*\n")
@@ -32,6 +33,20 @@ def read_notebook(path: Path) -> NotebookNode:
     for cell in notebook.cells:
         cell.source = TITLE.sub("", cell.source)
     return notebook
+
+
+def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
+    """Return what fresh runs measured, for each chapter and claim; nothing where nothing was drawn.
+
+    What is the same in every run is recorded once; here it comes as often as it was measured.
+    """
+    chapters = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    values = {}
+    for name, record in chapters.items():
+        runs = record["offsets"][1] - record["offsets"][0] + 1
+        claims = record["claims"].items()
+        values[name] = {id: found if isinstance(found, list) else [found] * runs for id, found in claims}
+    return values
 
 
 def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -47,6 +62,7 @@ def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
             if "turn" in tags and "attention-turn" in json.dumps(cell["outputs"]):
                 cell["metadata"]["tags"] = [*tags, "hide-input"]
         source[0] = json.dumps(notebook)
+        app.env.note_dependency(REPLICATION)  # which a page shows beside its claims
 
 
 @functools.cache

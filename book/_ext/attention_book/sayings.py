@@ -22,7 +22,7 @@ from .notebooks import read_chapters
 from .tables import inline
 
 TABLE = "sayings.toml"  # beside the page
-VERDICTS = ("so", "not so", "it depends")
+VERDICTS = ("so", "not so", "it depends", "not tested by us")
 
 
 @dataclass(frozen=True)
