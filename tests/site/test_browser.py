@@ -410,6 +410,34 @@ def test_the_menus_of_a_phone_open(browser, address, menu):
     context.close()
 
 
+THROUGH = """async () => {
+    for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight / 2) {
+        scrollTo(0, at);
+        for (const _ of "drawn") await new Promise(requestAnimationFrame);
+    }
+}"""
+LONG = [
+    "book/index",
+    "book/why",
+    *(f"notebooks/{path.stem}" for path in BOOK if path.stem[:3] in ("02_", "05_", "05a")),
+]
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, {"width": 390, "height": 844}], ids=["desk", "phone"])
+def test_the_scroll_bar_says_how_long_a_page_is_before_all_of_it_is_laid_out(context, address, size, name):
+    page = context.new_page()
+    page.set_viewport_size(size)
+    page.goto(f"{address}/{name}.html")
+    page.evaluate(SETTLE)
+    height = "document.documentElement.scrollHeight"
+    first = page.evaluate(height)
+    page.evaluate(THROUGH)
+    page.evaluate(SETTLE)
+    assert first == pytest.approx(page.evaluate(height), rel=0.1)
+    page.close()
+
+
 @pytest.mark.parametrize(("size", "keeps_places"), [(DESK, True), (PHONE, False)], ids=["desk", "phone"])
 def test_a_link_lands_where_it_points(browser, site, address, size, keeps_places):
     context = browser.new_context(viewport=size)  # of a reader who did not ask for less motion
