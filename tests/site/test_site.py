@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from attention_book.address import pythons_in_words, site_address
 from attention_book.you_are_here import PARTS
+from notebook_rules import BOOK
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
@@ -163,6 +164,15 @@ def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(p
     assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
     for page, soup in pages.items():
         assert not re.search("://REPOSITORY|://SITE|PYTHONS", soup.get_text()), page
+
+
+def test_where_no_cell_can_be_run_a_page_says_where_code_is_answered(pages):
+    asked = [(f"notebooks/{path.name}", cell.id) for path, notebook in BOOK.items() for cell in notebook.cells
+             if "then run this cell" in str(cell.get("outputs"))]  # fmt: skip
+    links = [link["href"] for name, soup in pages.items() if name.startswith("notebooks/")
+             for link in soup.select('.cell_output a[href*="#scrollTo="]')]  # fmt: skip
+    assert sorted(link.partition("/blob/main/")[2] for link in links) == sorted(f"{p}#scrollTo={id}" for p, id in asked)
+    assert asked and not any("then run this cell" in soup.get_text() for soup in pages.values())
 
 
 def test_each_chapter_ends_on_the_map_that_the_page_why_draws(pages):
