@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from attention_book.address import pythons_in_words, site_address
+from attention_book.address import pythons_in_words
 from attention_book.you_are_here import PARTS
 from notebook_rules import BOOK
 from website import soup_of
@@ -25,7 +25,6 @@ UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright
 
 
 TOC = pages_of_the_book()
-HOME = urlsplit(site_address(settings()["repository"]["url"]))
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +94,8 @@ def test_the_front_door_leads_to_the_start_page(site, pages):
 
 
 def place_in(site, page, url):
-    """Return the file that an address leads to, from a page of the site or (404.html alone) from its host."""
+    """Return the file that an address leads to from a page of the site."""
     path = unquote(urlsplit(url).path)
-    if path.startswith("/"):
-        return site / path.removeprefix(HOME.path) if page == "404.html" else Path(path)
     return Path(os.path.normpath(site / Path(page).parent / path)) if path else site / page
 
 

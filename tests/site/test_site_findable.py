@@ -106,9 +106,10 @@ def test_the_site_map_lists_every_page_and_robots_find_it(site):
 
 
 @contextlib.contextmanager
-def pages_host(site, folder):
-    """Serve a site as GitHub Pages does: below its own path, and with 404.html for addresses that lead nowhere."""
-    path = urlsplit(ADDRESS).path.strip("/")
+def pages_host(site, folder, path):
+    """Serve a site as GitHub Pages does: below a path, and with 404.html for addresses that lead nowhere."""
+    folder = folder / "host"
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).symlink_to(site, target_is_directory=True)
 
     class Handler(QuietHandler):
@@ -117,16 +118,22 @@ def pages_host(site, folder):
             self.send_response(code)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
     with serve(folder, Handler) as address:
-        yield f"{address}/{path}/"
+        yield urljoin(f"{address}/", path)
 
 
-def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path):
-    with pages_host(site, tmp_path) as home:
+@pytest.mark.parametrize("path", [urlsplit(ADDRESS).path[1:], "", "preview/of/7/"])
+def test_who_is_lost_finds_the_chapters_and_the_search_under_any_address(site, browser, tmp_path, path):
+    def hear(answer):
+        if answer.status >= 400 and answer.request.method != "HEAD":  # which asks where the site begins
+            failures.append(answer.url)
+
+    with pages_host(site, tmp_path, path) as home:
         page, failures = browser.new_page(), []
-        page.on("response", lambda answer: failures.append(answer.url) if answer.status >= 400 else None)
+        page.on("response", hear)
         page.on("pageerror", lambda error: failures.append(str(error)))
         for lost in ("nothing.html", "notebooks/07_old_name.html", "some/deep/place/"):
             failures.clear()
@@ -136,6 +143,10 @@ def test_who_is_lost_finds_the_chapters_and_the_search(site, browser, tmp_path):
             assert links == [urljoin(home, f"{name}.html") for name in [TOC[0], *MAIN]]
             form = page.locator("form.bd-search").first
             assert form.evaluate("form => form.action") == urljoin(home, "search.html")
+            page.locator("#pst-skip-link a").evaluate("link => link.click()")
+            assert page.url == urljoin(home, f"{lost}#main-content")
+        page.goto((site / "404.html").as_uri())
+        assert page.locator("article li a").first.evaluate("link => link.href") == (site / f"{TOC[0]}.html").as_uri()
         page.goto(links[1])
         assert page.locator("article h1").count() == 1
         page.close()

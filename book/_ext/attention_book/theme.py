@@ -66,8 +66,8 @@ if (location.protocol !== "file:") for (const face of %s) document.head.append(O
 </script>"""
 FIRST_FACES = {  # and an expression for what in a page's body needs them
     "fonts/literata-latin-400-normal": "",
-    "fonts/literata-latin-400-italic": "<em>",
-    "fonts/literata-latin-600-normal": "<strong>",
+    "fonts/literata-latin-400-italic": r"<em\b",
+    "fonts/literata-latin-600-normal": r"<(?:strong|b|dt|h3|h4)\b",
     "fonts/inter-latin-400-normal": "",
     "fonts/inter-latin-600-normal": "",
     "fonts/jetbrains-mono-latin-400-normal": "<(?:pre|code)",
@@ -241,9 +241,9 @@ def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[s
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
     if pagename.startswith("notebooks/"):
         context["body"] = count_content(context["body"])
-    first = [face for face, mark in FIRST_FACES.items() if re.search(mark, body)]
-    faces = "" if pagename == "404" else FACES % json.dumps(first)  # that page may stand in any folder
-    context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
+    letters = body or "<strong><code>"  # of a list that Sphinx makes
+    first = [face for face, mark in FIRST_FACES.items() if re.search(mark, letters)]
+    context["metatags"] = f"{context.get('metatags', '')}{STORE}{FACES % json.dumps(first)}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 
