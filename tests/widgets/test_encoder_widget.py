@@ -561,9 +561,9 @@ def test_opened_from_a_file_it_reads_what_is_typed_takes_heads_away_hides_words_
     assert page.locator(".enc-figure").count() == 1
     field = page.get_by_label("type one in English")
     field.fill("The match ended at the bank of the lake.")
-    agrees(page, rounded, "The match ended at the bank of the lake.", "bank", (3, 2))
-    page.get_by_role("button", name="match", exact=True).click()
     agrees(page, rounded, "The match ended at the bank of the lake.", "match", (3, 2))
+    page.get_by_role("button", name="bank", exact=True).click()
+    agrees(page, rounded, "The match ended at the bank of the lake.", "bank", (3, 2))
     page.get_by_label("or take one").select_option(SENTENCES["mouse"].first[0])
     agrees(page, rounded, SENTENCES["mouse"].first[0], "mouse", (3, 2))
     page.get_by_role("button", name="Undo").click()
@@ -708,5 +708,5 @@ def test_after_a_reload_it_opens_again_where_its_reader_left_it(page, rounded):
     page.get_by_role("button", name="Head 2.4:").click()
     page.reload()
     page.wait_for_selector(".enc-buttons")
-    agrees(page, rounded, "The crane sat on the bank.", "bank", (2, 4))
+    agrees(page, rounded, "The crane sat on the bank.", "crane", (2, 4))
     agrees(page, rounded, MONEY, "bank", (2, 4), place=1)

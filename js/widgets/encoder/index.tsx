@@ -181,11 +181,13 @@ function Whole(props: Props) {
   useEffect(() => {
     if (state.opened) open(); // its reader had opened it
   }, []);
-  const id = useIds();
   const wasOpen = useRef(state.opened);
+  const buttons = useRef<HTMLDivElement>(null); // in the place of the button that opens the model
   useLayoutEffect(() => {
-    if (!live || wasOpen.current || document.activeElement !== document.body) return;
-    document.getElementById(id("take-away"))?.focus({ preventScroll: true }); // it stands where the button to open stood
+    const held = (buttons.current?.getRootNode() as Document | undefined)?.activeElement;
+    if (!wasOpen.current && (!held || held.matches("body"))) {
+      buttons.current?.querySelector("button")?.focus({ preventScroll: true });
+    }
   }, [live]);
   return (
     <>
@@ -217,7 +219,7 @@ function Whole(props: Props) {
         </div>
       ))}
       {live ? (
-        <div class="bw-wrap enc-buttons">
+        <div class="bw-wrap enc-buttons" ref={buttons}>
           <Button name="take-away" kind="main" onClick={() => act({ heads_off: switched(heads_off, head) })}>
             {isOff(heads_off, head) ? `Put head ${nameOfHead(head)} back` : `Take head ${nameOfHead(head)} away`}
           </Button>
