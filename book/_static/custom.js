@@ -1,4 +1,4 @@
-/* What the style sheet cannot do, for keyboards, screen readers and paper. */
+/* What the style sheet cannot do, for keyboards and screen readers. */
 
 (() => {
   "use strict";
@@ -44,16 +44,6 @@
     const here = "nav.bd-docs-nav :is(a.current, .current:not(:has(.current)) > a)";
     for (const link of document.querySelectorAll(here)) link.setAttribute("aria-current", "page");
   }
-
-  /* Paper has nothing to click on: it shows the answers. Code that is folded stays out of the way. */
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("article details:not([open], .hide)")];
-    for (const fold of opened) fold.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const fold of opened) fold.open = false;
-  });
 
   /* A link lands where it points: a claim in a folded table is unfolded, and the place is kept until the reader does
      something, since widgets above still take the place of their tables. Not every browser does either by itself. */

@@ -299,6 +299,33 @@ def test_nothing_moves_while_a_page_opens_though_its_letters_come_late(browser, 
     assert {name: value for name, value in moved.items() if value >= SHIFT} == {}
 
 
+FACES = """() => {  // of the letters on the first screen, as their files are called
+    const used = new Set();
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const [part, range] = [texts.currentNode.parentElement, document.createRange()];
+        range.selectNodeContents(texts.currentNode);
+        const { top, bottom, left, right, width } = range.getBoundingClientRect();
+        if (!width || bottom <= 0 || top >= innerHeight || right <= 0 || left >= innerWidth) continue;
+        if (!texts.currentNode.data.trim() || !part.checkVisibility({ visibilityProperty: true })) continue;
+        const { fontFamily, fontWeight, fontStyle } = getComputedStyle(part);
+        const family = fontFamily.split(",")[0].replaceAll('"', "").replace(" ", "-").toLowerCase();
+        const style = family === "literata" && fontWeight < 550 ? fontStyle : "normal";
+        const weight = family === "jetbrains-mono" || fontWeight < 550 ? 400 : 600;
+        if (/^(literata|inter|jetbrains-mono)$/.test(family)) used.add(`${family}-latin-${weight}-${style}`);
+    }
+    const asked = [...document.querySelectorAll("link[rel=preload]")].map((link) => link.href).join();
+    return [...used].map((name) => [name, asked.includes(name)]);
+}"""
+
+
+def test_the_faces_of_the_first_screen_are_asked_for_at_once(visited):
+    page = visited.show(DESK)
+    page.evaluate("scrollTo(0, 0)")
+    faces = page.evaluate(FACES)
+    assert faces and not [name for name, is_asked_for in faces if not is_asked_for]
+
+
 def test_every_formula_is_set_and_no_markup_is_left(visited):
     assert not page_faults.raw_markup(visited.page)
 
@@ -348,14 +375,21 @@ def overflow_of_large_letters(page):
 
 
 def faults_on_paper(page):
-    """List answers that paper does not show, navigation and folded code that it does, and folds that stay open."""
+    """List what paper shows of navigation, folds and places for answers, and demonstrations that it may cut in two."""
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = false; })")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    found = page.locator("article details:not([open], .hide)").all()
-    kept_off = ".bd-sidebar-primary, .bd-header-article, article details.hide:not([open])"
-    found += page.locator(kept_off).locator("visible=true").all()
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    return found + page.locator("article details[open]").all()
+    kept_off = (
+        ".bd-sidebar-primary, .bd-header-article, #jb-print-toc, article details, [data-widget=your_turn], "
+        "article :is(.tag_turn, .tag_exercise) > .cell_output"
+    )
+    found = page.locator(kept_off).locator("visible=true").all()
+    page.evaluate("document.querySelector('article details')?.setAttribute('open', '')")
+    opened = page.locator("article details[open]:not(details:not([open]) *)")
+    return [
+        *found,
+        *opened.locator("visible=false").all(),
+        *page.evaluate("""() => [...document.querySelectorAll(".attention-widget")].map((widget) =>
+            getComputedStyle(widget).breakInside).filter((breaks) => breaks !== "avoid")"""),
+    ]
 
 
 # How a page may be shown, and what is looked for then, of which pages. (A change of the width takes longest.)
@@ -408,6 +442,34 @@ def test_the_menus_of_a_phone_open(browser, address, menu):
     assert page.evaluate(ON_SCREEN, menu)
     assert not page_faults.structure(page)
     context.close()
+
+
+THROUGH = """async () => {
+    for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight / 2) {
+        scrollTo(0, at);
+        for (const _ of "drawn") await new Promise(requestAnimationFrame);
+    }
+}"""
+LONG = [
+    "book/index",
+    "book/why",
+    *(f"notebooks/{path.stem}" for path in BOOK if path.stem[:3] in ("02_", "05_", "05a")),
+]
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, {"width": 390, "height": 844}], ids=["desk", "phone"])
+def test_the_scroll_bar_says_how_long_a_page_is_before_all_of_it_is_laid_out(context, address, size, name):
+    page = context.new_page()
+    page.set_viewport_size(size)
+    page.goto(f"{address}/{name}.html")
+    page.evaluate(SETTLE)
+    height = "document.documentElement.scrollHeight"
+    first = page.evaluate(height)
+    page.evaluate(THROUGH)
+    page.evaluate(SETTLE)
+    assert first == pytest.approx(page.evaluate(height), rel=0.1)
+    page.close()
 
 
 @pytest.mark.parametrize(("size", "keeps_places"), [(DESK, True), (PHONE, False)], ids=["desk", "phone"])

@@ -60,5 +60,9 @@ def test_the_line_that_embeds_it_keeps_what_was_set(browser, site, tmp_path, way
         assert not frame.locator("a[href*='demonstrations/']").count()
         assert frame.locator(".bw").evaluate("x => getComputedStyle(x).colorScheme") == "dark"
         assert not page_faults.overflow(page.frames[1])
+        faces = (
+            "async () => { await document.fonts.ready; return [...document.fonts].map((x) => x.family + x.status); }"
+        )
+        assert {"Interloaded", "Intererror"} & set(page.frames[1].evaluate(faces)) == {"Interloaded"}
         page.context.close()
         assert not failures

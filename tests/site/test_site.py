@@ -9,8 +9,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from attention_book.address import pythons_in_words, site_address
+from attention_book.address import pythons_in_words
 from attention_book.you_are_here import PARTS
+from notebook_rules import BOOK
 from website import soup_of
 
 from attention_tutorial.notebook import Claim
@@ -24,7 +25,6 @@ UNLOADED = {"canonical", "index", "search", "next", "prev", "author", "copyright
 
 
 TOC = pages_of_the_book()
-HOME = urlsplit(site_address(settings()["repository"]["url"]))
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +94,8 @@ def test_the_front_door_leads_to_the_start_page(site, pages):
 
 
 def place_in(site, page, url):
-    """Return the file that an address leads to, from a page of the site or (404.html alone) from its host."""
+    """Return the file that an address leads to from a page of the site."""
     path = unquote(urlsplit(url).path)
-    if path.startswith("/"):
-        return site / path.removeprefix(HOME.path) if page == "404.html" else Path(path)
     return Path(os.path.normpath(site / Path(page).parent / path)) if path else site / page
 
 
@@ -163,6 +161,15 @@ def test_pages_hold_the_address_and_the_pythons_in_place_of_their_placeholders(p
     assert f"git+{settings()['repository']['url']}" in text and f"Python {pythons_in_words()}," in text
     for page, soup in pages.items():
         assert not re.search("://REPOSITORY|://SITE|PYTHONS", soup.get_text()), page
+
+
+def test_where_no_cell_can_be_run_a_page_says_where_code_is_answered(pages):
+    asked = [(f"notebooks/{path.name}", cell.id) for path, notebook in BOOK.items() for cell in notebook.cells
+             if "then run this cell" in str(cell.get("outputs"))]  # fmt: skip
+    links = [link["href"] for name, soup in pages.items() if name.startswith("notebooks/")
+             for link in soup.select('.cell_output a[href*="#scrollTo="]')]  # fmt: skip
+    assert sorted(link.partition("/blob/main/")[2] for link in links) == sorted(f"{p}#scrollTo={id}" for p, id in asked)
+    assert asked and not any("then run this cell" in soup.get_text() for soup in pages.values())
 
 
 def test_each_chapter_ends_on_the_map_that_the_page_why_draws(pages):

@@ -100,12 +100,19 @@ def small():
     return drawn([*WORDS, *LETTERS, *(f"##{letter}" for letter in LETTERS), "transform", "##er", "!", "?"])
 
 
+def first_words(pieces, most):
+    """Return the pieces that are read of a text: all, or those of its first whole words."""
+    if len(pieces) <= most:
+        return pieces
+    end = next((at for at in range(most - 1, 1, -1) if not pieces[at].startswith("##")), most - 1)
+    return [*pieces[:end], "[SEP]"]
+
+
 @torch.no_grad()
 def expected(model, text, off=(), hidden=(), most=MOST_PIECES):
     """Return what PyTorch computes: pieces, weights (layers, heads, n, n) and states (layers + 1, n, d_model)."""
     pieces = model.pieces.cut(text)
-    if len(pieces) > most:
-        pieces = [*pieces[: most - 1], "[SEP]"]
+    pieces = first_words(pieces, most)
     mask = torch.ones(len(pieces), len(pieces), dtype=torch.bool)
     words = group_pieces(pieces)
     mask[:, [place for word in hidden for place in words[word]]] = False
@@ -163,7 +170,7 @@ def test_texts_of_many_kinds_have_the_pieces_of_python(read_in_node, vocabulary)
     for text, answer in zip(texts, answers, strict=True):
         pieces = used.cut(text)
         assert answer["all"] == len(pieces), text
-        assert answer["pieces"] == (pieces if len(pieces) <= 64 else [*pieces[:63], "[SEP]"]), text
+        assert answer["pieces"] == first_words(pieces, 64), text
 
 
 # ---- Numbers ------------------------------------------------------------------------------------------------------
@@ -550,13 +557,77 @@ def test_opened_from_a_file_it_reads_what_is_typed_takes_heads_away_hides_words_
     assert page.locator(".enc-figure").count() == 1
     field = page.get_by_label("type one in English")
     field.fill("The match ended at the bank of the lake.")
-    agrees(page, rounded, "The match ended at the bank of the lake.", "bank", (3, 2))
-    page.get_by_role("button", name="match", exact=True).click()
     agrees(page, rounded, "The match ended at the bank of the lake.", "match", (3, 2))
+    page.get_by_role("button", name="bank", exact=True).click()
+    agrees(page, rounded, "The match ended at the bank of the lake.", "bank", (3, 2))
     page.get_by_label("or take one").select_option(SENTENCES["mouse"].first[0])
     agrees(page, rounded, SENTENCES["mouse"].first[0], "mouse", (3, 2))
     page.get_by_role("button", name="Undo").click()
     assert field.input_value() == "The match ended at the bank of the lake."
+
+
+# What is typed after a sentence with "bank" at place 5, the word that asks then, and its place
+TYPED = [
+    ("The bat flew out of the cave at night", "bat", 2),
+    ("He left his palm tree in the sun", "palm", 4),
+    ("I put the mouse next to the keyboard", "mouse", 4),
+    ("The BAT sat on a bank.", "bat", 2),
+    ("Two bats flew out of the dark cave", "bats", 2),
+    ("The bank, the bank, the bank", "bank", 2),
+    ("It is made of wood!", "wood", 5),
+    ("mydog", "mydog", 1),
+    ("! ?", "[CLS]", 0),
+    ("", "[CLS]", 0),
+    ("a bat " + "z" * 60, "bat", 2),
+    ("z " * 37 + "batman", "z", 37),  # only "bat" of its last word would fit
+    ("The next word is typed", "typed", 5),
+]
+
+
+def test_a_typed_sentence_asks_from_its_first_word_with_senses(page, rounded):
+    open_model(page)
+    field = page.get_by_label("Sentence 1: type one in English")
+    for text, word, place in TYPED:
+        field.fill(text)
+        settle(page)
+        words, _, at, _ = shown(page)
+        assert (words[at].replace("##", ""), at) == (word, place), text
+        said = page.text_content(".bw-sums")
+        assert ("The two vectors have the cosine" in said) == (word == "bank"), text
+        assert ("no stored senses" in said) == (word not in SENTENCES), text
+    field.fill("The bat flew out to the bank")
+    settle(page)
+    for word, says in (("out", "no stored senses (“bat” has)"), ("bank", "“bank” is")):  # whichever a reader presses
+        page.locator(".enc-figure").first.get_by_role("button", name=word, exact=True).click()
+        assert says in page.text_content(".bw-sums")
+
+
+def test_the_keyboard_keeps_its_place(page):
+    open_model(page)
+
+    def acts(key, *places):
+        page.keyboard.press(key)
+        settle(page)
+        here = page.evaluate("document.activeElement.id + ' ' + document.activeElement.ariaLabel")
+        assert any(place in here for place in places), (key, here)
+
+    acts("Enter", "take-away")  # the place of the button that opened the model
+    page.keyboard.press("Tab")
+    acts("Enter", "undo")
+    acts("Enter", "undo")
+    acts("Tab", "second")
+    acts("Space", "second")
+    acts("Space", "second")
+    page.get_by_label("Sentence 1: type one in English").focus()
+    for key in ("End", "a", "Enter", "Backspace", "Control+a", "m", "y", " ", "b", "a", "t"):
+        acts(key, "text-0")
+    page.get_by_role("button", name="bat", exact=True).focus()
+    acts("Enter", " null")
+    acts("ArrowDown", "hide “bat”")
+    acts("Enter", "hide “bat”")
+    page.get_by_role("button", name="Head 1.5:").focus()
+    acts("ArrowDown", "head-2-5")
+    acts("Enter", "head-2-5")
 
 
 def test_rubbish_is_answered_in_words_and_stays_as_it_was_typed(page, rounded):
@@ -567,7 +638,7 @@ def test_rubbish_is_answered_in_words_and_stays_as_it_was_typed(page, rounded):
     for text, words in (
         ("", "Type a word"),
         ("   ", "Type a word"),
-        (long, "reads at most 40 pieces at once, and this text has 74"),
+        (long, "has 74 pieces, and the page reads the first 39"),
     ):
         field.fill(text)
         settle(page)
@@ -633,5 +704,5 @@ def test_after_a_reload_it_opens_again_where_its_reader_left_it(page, rounded):
     page.get_by_role("button", name="Head 2.4:").click()
     page.reload()
     page.wait_for_selector(".enc-buttons")
-    agrees(page, rounded, "The crane sat on the bank.", "bank", (2, 4))
+    agrees(page, rounded, "The crane sat on the bank.", "crane", (2, 4))
     agrees(page, rounded, MONEY, "bank", (2, 4), place=1)

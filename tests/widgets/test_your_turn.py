@@ -167,6 +167,19 @@ def test_the_words_of_a_mistake_are_found_whichever_way_it_is_spelt(replies):
     assert {reply["words"] for reply in said} == {"Not yet. Known."}
 
 
+def test_the_field_says_which_kind_of_answer_belongs_in_it_and_nothing_of_the_answer(run_in_node):
+    kinds = {
+        "a number with 3 decimals": YourTurn("How much?", 0.125, tolerance=0.0005),
+        "a number with 2 decimals": YourTurn("How much?", -0.25),
+        "a whole number": YourTurn("How many times as many weights?", 4, {0.25: "that is the inverse"}),
+        "numbers with 2 decimals": YourTurn("How much of each?", [0.25, -0.5]),
+        "whole numbers": YourTurn("How many of each?", [2.0, 4.0]),
+        "whole numbers, such as 2, 3": YourTurn("Which shape?", (8, 5, 7)),
+    }
+    states = [turn.state() for turn in kinds.values()]
+    assert run_in_node("your_turn", "return given.map(widget.wanted);", states) == list(kinds)
+
+
 def test_nothing_is_said_before_an_answer_and_an_empty_field_that_is_checked_says_so(replies):
     state = QUESTIONS["8, 5, 7"].state()
     nothing, blank = replies([state, state | {"given": " "}])
@@ -178,7 +191,7 @@ def test_nothing_is_said_before_an_answer_and_an_empty_field_that_is_checked_say
 @pytest.mark.parametrize("width", [390, 1280])
 def test_by_hand(visit_widget, width):
     page = visit_widget("your_turn", width=width)
-    field, status = page.get_by_role("textbox", description="Give 2 decimals."), page.locator(".bw [role=status]")
+    field, status = page.get_by_placeholder("a number with 2 decimals"), page.locator(".bw [role=status]")
     button = page.get_by_role("button", name="Check")
     assert status.inner_text() == ""
     plain = status.evaluate("x => getComputedStyle(x).color")

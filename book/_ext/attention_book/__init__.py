@@ -100,7 +100,7 @@ def setup(app: Sphinx) -> dict[str, object]:
     app.connect("doctree-read", note_topics)
 
     # 3. All pages are read: what needs to know all of them.
-    app.connect("env-updated", address.fill_lost_page)
+    app.connect("html-collect-pages", address.make_lost_page)
 
     # 4. Each page is written. Claims are set when myst-nb has chosen which output of a cell to show.
     app.add_post_transform(figures.PackedPictures)

@@ -3,10 +3,11 @@
 A page of the book writes `https://REPOSITORY` where the repository's address belongs, also inside a command that a
 reader copies, `https://SITE/` for that of the site, and `PYTHONS` for the versions that pyproject.toml lists. The
 address of the site is that of the repository on GitHub Pages. Who comes to an address that leads nowhere sees the page
-made here; `sphinx-notfound-page` writes it, and GitHub Pages knows it by its name, 404.
+made here, which GitHub Pages knows by its name, 404.
 """
 
 import re
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,36 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.environment import BuildEnvironment
 
 from .levels import is_deep
 
 PLACEHOLDER = "https://REPOSITORY"
 CHAPTERS = "notebooks/"
+# The page 404 is shown at addresses of any depth. Its links begin at the nearest folder that has the site's files,
+# whatever the site's address is, or at its own where it is a file. A link to a place in it stays in it.
+HOME = """<base href="{home}">
+<script>
+const folders = location.pathname.split("/"), root = document.documentElement.dataset;
+while (folders.length > 1) {{
+  folders.pop();
+  const asked = new XMLHttpRequest();
+  const home = `${{folders.join("/")}}/`;
+  try {{
+    asked.open("HEAD", `${{home}}_static/theme.css`, false);
+    asked.send();
+  }} catch {{}}
+  if (asked.status === 200 || location.protocol === "file:") {{
+    document.querySelector("base").href = root.content_root = home;
+    break;
+  }}
+}}
+addEventListener("click", (event) => {{
+  const link = event.target.closest("a[href^='#']");
+  if (!link) return;
+  event.preventDefault();
+  location.hash = link.hash;
+}});
+</script>"""
 LOST = """<h1>Page not found</h1>
 <p>There is no page at this address. It may have moved: search for it in the box at the side, or go on from here.</p>
 <ul>
@@ -57,11 +82,10 @@ def pythons_in_words() -> str:
 
 
 def set_site_address(app: Sphinx, config: Config) -> None:
-    """Let Sphinx name each page's one address in its head, and the page 404 find what it loads from any folder."""
+    """Let Sphinx name each page's one address in its head."""
     address = site_address(config["html_theme_options"]["repository_url"])
     config["html_baseurl"] = config["ogp_site_url"] = address
     config["project"] = config["html_title"]
-    config["notfound_urls_prefix"] = urlsplit(address).path or "/"
 
 
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -71,16 +95,13 @@ def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = text.replace("PYTHONS", pythons_in_words())
 
 
-def fill_lost_page(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Have the page 404 lead to the start and to the chapters."""
-    main = [page for page in env.collect_relations() if not is_deep(page)]
+def make_lost_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield the page 404, which leads to the start and to the chapters."""
+    main = [page for page in app.env.collect_relations() if not is_deep(page)]
     pages = [page for page in main if page == app.config.root_doc or page.startswith(CHAPTERS)]
-    links = "\n".join(
-        f'<li><a href="{app.config.notfound_urls_prefix}{page}.html">{escape(env.titles[page].astext())}</a></li>'
-        for page in pages
-    )
-    app.config["notfound_context"] = {"title": "Page not found", "body": LOST.format(links=links)}
-    return []
+    links = "\n".join(f'<li><a href="{page}.html">{escape(app.env.titles[page].astext())}</a></li>' for page in pages)
+    home = HOME.format(home=urlsplit(app.config.html_baseurl).path or "/")
+    yield "404", {"title": "Page not found", "body": LOST.format(links=links), "metatags": home}, "page.html"
 
 
 def lead_to_form(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:

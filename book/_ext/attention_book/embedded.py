@@ -14,6 +14,8 @@ from urllib.parse import urljoin
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from .theme import STATIC
+
 FOLDER = "demonstrations"
 DEMONSTRATION = re.compile(r'<div class="attention-widget"(?: data-offer="[^"]*")? data-(?:later-)?widget="(\w+)"')
 LINE = (
@@ -30,9 +32,10 @@ PAGE = """<!doctype html>
 <link rel="icon" href="../_static/favicon.svg">
 <link rel="stylesheet" href="../_static/widgets/{widget}.css">
 <style>
+{faces}
 html {{ color-scheme: light dark; background: light-dark(#fff, #14181e); }}
 body {{ max-width: 52rem; margin: 0 auto; padding: 0 0.5rem; }}
-body {{ color: light-dark(#57606a, #a3adb8); font: 0.8rem/1.5 system-ui, sans-serif; }}
+body {{ color: light-dark(#57606a, #a3adb8); font: 0.8rem/1.5 var(--book-sans); }}
 p {{ margin: 0.5rem 0; }}
 a {{ color: inherit; }}
 input {{ box-sizing: border-box; width: 100%; font: inherit; }}
@@ -63,6 +66,17 @@ field.onfocus = () => {{
 """
 
 
+def faces() -> str:
+    """Return the rules of the book's faces of labels and code, as a page beside the static files has them."""
+    sheet = (STATIC / "custom.css").read_text(encoding="utf-8")
+    rules = re.findall(
+        r'^@font-face \{ font-family: "?(?:Inter|like Inter|then Inter|JetBrains Mono).*', sheet, re.MULTILINE
+    )
+    names = re.findall(r"--book-(?:sans|mono): .*", sheet)
+    fonts = "\n".join(rules).replace('url("', 'url("../_static/').replace("optional", "swap")
+    return f"{fonts}\n:root {{ {' '.join(names)} }}"
+
+
 def write_pages(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Write a page for each demonstration of a page, and tell the demonstration where it is."""
     addresses = []
@@ -80,6 +94,7 @@ def write_pages(app: Sphinx, pagename: str, templatename: str, context: dict[str
         titles = app.env.titles[pagename].astext(), app.config.project
         title = html.escape(" · ".join(dict.fromkeys(titles)))
         page = PAGE.format(
+            faces=faces(),
             title=title,
             page=pagename,
             widget=widget,

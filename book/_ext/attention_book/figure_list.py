@@ -87,7 +87,8 @@ class FiguresDirective(SphinxDirective):
                 line = nodes.paragraph("", "", nodes.raw("", small(self.env, figure), format="html"), link, *words)
                 for ending in figure.pictures:
                     file = f"{'../' * self.env.docname.count('/')}{figure.file(ending)}"
-                    line += [nodes.Text(" "), nodes.reference("", ending.upper(), refuri=file)]
+                    download = f' <a href="{file}">{ending.upper()}</a>'
+                    line += nodes.raw("", download, format="html")  # which the search leaves out
                 items += nodes.list_item("", line)
             if items.children:
                 title = title_of(notebook, page)

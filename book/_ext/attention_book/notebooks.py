@@ -25,6 +25,10 @@ HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 # The title of a folded cell, which tools/folds.py writes, and the lines that install the package, of tools/colab.py
 TITLE = re.compile(r"\A# @title .*\n")
 INSTALLING = re.compile(r"\A# Installs this book's package.*?\nif not find_spec\(.*?\n(?=\S)", re.DOTALL)
+# What `check` says below a cell with dots, and its words where no cell can be run: with a link to the cell in Colab
+TO_RUN = "Your answer goes in place of the dots; then run this cell."
+IN_COLAB = re.compile(r"\[Open this notebook in Colab\]\((.*?)\)")
+TO_OPEN = 'This is answered in code: fill in the dots in <a href="{}#scrollTo={}">this cell in Colab</a>, and run it.'
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -52,12 +56,17 @@ def read_replication(path: Path) -> dict[str, dict[str, list[Any]]]:
 def show_own_code(app: Sphinx, docname: str, source: list[str]) -> None:
     """Have the page of a notebook show neither titles nor the lines that install the package.
 
-    The cell of a turn that can be answered on the page folds.
+    The cell of a turn that can be answered on the page folds; another says where it is answered.
     """
     if app.env.doc2path(docname).endswith(".ipynb"):
         notebook = json.loads(source[0])
+        colab, *_ = [*IN_COLAB.findall(source[0]), ""]
         for cell in notebook["cells"]:
             cell["source"] = INSTALLING.sub("", TITLE.sub("", "".join(cell["source"])))
+            for output in cell.get("outputs", []):
+                shown = "".join(output.get("data", {}).get("text/html", ""))
+                if TO_RUN in shown:
+                    output["data"]["text/html"] = shown.replace(TO_RUN, TO_OPEN.format(colab, cell["id"]))
             tags = cell["metadata"].get("tags", [])
             if "turn" in tags and "attention-turn" in json.dumps(cell["outputs"]):
                 cell["metadata"]["tags"] = [*tags, "hide-input"]

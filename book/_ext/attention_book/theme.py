@@ -66,8 +66,8 @@ if (location.protocol !== "file:") for (const face of %s) document.head.append(O
 </script>"""
 FIRST_FACES = {  # and an expression for what in a page's body needs them
     "fonts/literata-latin-400-normal": "",
-    "fonts/literata-latin-400-italic": "<em>",
-    "fonts/literata-latin-600-normal": "<strong>",
+    "fonts/literata-latin-400-italic": r"<em\b",
+    "fonts/literata-latin-600-normal": r"<(?:strong|b|dt|h3|h4)\b",
     "fonts/inter-latin-400-normal": "",
     "fonts/inter-latin-600-normal": "",
     "fonts/jetbrains-mono-latin-400-normal": "<(?:pre|code)",
@@ -212,14 +212,43 @@ def deferred(script: Any) -> Any:
     return type(script)(script.filename, priority=script.priority, **{"defer": "defer", **script.attributes})
 
 
+SECTION = re.compile(r'(?=<section id="[^"]+">\n(?:<span id="[^"]*"></span>)*<h2>)')
+FOLDED = re.compile(r'<(details).*?</details>|<span class="katex-mathml">.*?</math></span>', re.DOTALL)
+PRINTED = re.compile(r"<pre.*?</pre>", re.DOTALL)
+DEMONSTRATION = re.compile(r'data-(?:later-)?widget="(?!your_turn)')
+
+
+def count_content(body: str) -> str:
+    r"""Note at each section of a chapter how many letters, lines and figures are in sight, for its height (custom.css).
+
+    A fold counts as two lines, a demonstration as two figures.
+
+    Example:
+        >>> section = '<section id="a">\n<h2>One</h2><details>...</details><pre>1\n</pre></section>'
+        >>> count_content(section).partition(">")[0]
+        '<section style="--letters: 3; --lines: 3; --figures: 0" id="a"'
+    """
+    opening, *sections = SECTION.split(body)
+    for section in sections:
+        shown = FOLDED.sub(lambda fold: "<pre>\n\n</pre>" if fold[1] else "", section)
+        lines = sum(code.count("\n") for code in PRINTED.findall(shown))
+        letters = len(" ".join(re.sub("<[^>]*>", " ", PRINTED.sub("", shown)).split()))
+        figures = shown.count("<img ") + 2 * len(DEMONSTRATION.findall(shown))
+        counts = f"--letters: {letters}; --lines: {lines}; --figures: {figures}"
+        opening += section.replace("<section", f'<section style="{counts}"', 1)
+    return opening
+
+
 def choose_assets(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
     """Have a page load what it needs, and its scripts run, in their order, when its text is there."""
     body = str(context.get("body", ""))
     if body:  # Sphinx's class for what is not to be translated is read by some browsers, the attribute by all
         context["body"] = re.sub(r'(<\w+ class="[^"]*\bnotranslate\b[^"]*")', r'\1 translate="no"', body)
-    first = [face for face, mark in FIRST_FACES.items() if re.search(mark, body)]
-    faces = "" if pagename == "404" else FACES % json.dumps(first)  # that page may stand in any folder
-    context["metatags"] = f"{context.get('metatags', '')}{STORE}{faces}"
+    if pagename.startswith("notebooks/"):
+        context["body"] = count_content(context["body"])
+    letters = body or "<strong><code>"  # of a list that Sphinx makes
+    first = [face for face, mark in FIRST_FACES.items() if re.search(mark, letters)]
+    context["metatags"] = f"{context.get('metatags', '')}{STORE}{FACES % json.dumps(first)}"
     context["css_files"] = [sheet for sheet in context["css_files"] if wanted(sheet, body)]
     context["script_files"] = [deferred(script) for script in context["script_files"] if wanted(script, body)]
 

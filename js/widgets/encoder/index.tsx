@@ -26,7 +26,7 @@ export * from "./words.ts";
 /** A sentence that is shown: its words are counted from 0, with what begins and ends the text. */
 interface Slot {
   text: string;
-  /** The word that looks, and where it stood when it was chosen. */
+  /** The word that was chosen last, and its place in this text; -1 where none has been chosen in it. */
   asks: string;
   word: number;
   /** Words that nobody may look at. */
@@ -118,12 +118,22 @@ function useReadings({ sentences, slots, heads_off: off, opened }: State): Read[
   return last.current as Read[];
 }
 
-/** Where the word that looks stands now: where it stood, if it still does; else where it is found first. */
+/** The place of the word that looks: the chosen one; else the first with senses, its plural, the word chosen last, or the
+    last word. */
 function placeOf({ asks, word }: Slot, reading: Reading): number {
-  const words = reading.words.map((_, at) => spell(reading, at));
+  const words = spellAll(reading);
   if (words[word] === asks) return word;
-  return words.includes(asks) ? words.indexOf(asks) : Math.min(word, words.length - 1);
+  const stored = senseWords();
+  const rules = [
+    (one: string) => stored.includes(one),
+    (one: string) => stored.includes(one.replace(/s$/, "")),
+    (one: string) => one === asks,
+  ];
+  const last = words.findLastIndex((one) => /^[\p{L}\p{N}]/u.test(one));
+  return rules.map((rule) => words.findIndex(rule)).find((at) => at >= 0) ?? Math.max(0, last);
 }
+
+const spellAll = (reading: Reading): string[] => reading.words.map((_, at) => spell(reading, at));
 
 const records = new WeakMap<Sentence, Reading>();
 
@@ -171,6 +181,14 @@ function Whole(props: Props) {
   useEffect(() => {
     if (state.opened) open(); // its reader had opened it
   }, []);
+  const wasOpen = useRef(state.opened);
+  const buttons = useRef<HTMLDivElement>(null); // in the place of the button that opens the model
+  useLayoutEffect(() => {
+    const held = (buttons.current?.getRootNode() as Document | undefined)?.activeElement;
+    if (!wasOpen.current && (!held || held.matches("body"))) {
+      buttons.current?.querySelector("button")?.focus({ preventScroll: true });
+    }
+  }, [live]);
   return (
     <>
       <Heading>The encoder: a real model</Heading>
@@ -201,7 +219,7 @@ function Whole(props: Props) {
         </div>
       ))}
       {live ? (
-        <div class="bw-wrap enc-buttons">
+        <div class="bw-wrap enc-buttons" ref={buttons}>
           <Button name="take-away" kind="main" onClick={() => act({ heads_off: switched(heads_off, head) })}>
             {isOff(heads_off, head) ? `Put head ${nameOfHead(head)} back` : `Take head ${nameOfHead(head)} away`}
           </Button>
@@ -234,8 +252,9 @@ function Whole(props: Props) {
 
 /** A sentence that is offered, as it is first shown. */
 function fresh(text: string, { sentences, more }: State): Slot {
-  const asks = sentences.find((one) => one.text === text)?.asks ?? more.find(([one]) => one === text)?.[1] ?? "";
-  return { text, asks, word: 1, hidden: [] };
+  const asks = more.find(([one]) => one === text)?.[1] ?? "";
+  const { word, ...record } = sentences.find((one) => one.text === text) ?? { asks, word: -1 };
+  return { text, asks: record.asks, word, hidden: [] };
 }
 
 const isOff = (off: readonly Head[], head: Head): boolean => off.some((one) => nameOfHead(one) === nameOfHead(head));
@@ -268,7 +287,7 @@ function Choosing({ state, write, reads, place, live, onTake }: ChoosingProps) {
     : !text.trim()
       ? "Type a word, or more: of an empty text the model reads only what begins and ends it."
       : all > pieces.length && !reads[place]!.busy
-        ? `The page reads at most ${pieces.length} pieces at once, and this text has ${all}. It reads the first ones; your text stays as it is.`
+        ? `This text has ${all} pieces, and the page reads the first ${pieces.length - 1}; your text stays as it is.`
         : "";
   return (
     <div class="bw-controls">
@@ -287,8 +306,8 @@ function Choosing({ state, write, reads, place, live, onTake }: ChoosingProps) {
             value={text}
             onInput={(event) => {
               const typed = event.currentTarget.value;
-              const slots = state.slots.map((slot, i) => (i === place ? { ...slot, text: typed, hidden: [] } : slot));
-              write({ slots });
+              const slot = { ...state.slots[place]!, text: typed, word: -1, hidden: [] };
+              write({ slots: state.slots.with(place, slot) });
             }}
           />
         </label>
@@ -680,10 +699,10 @@ function Nearer({ paths, layer, names }: NearerProps) {
 
 // ---- What is said -------------------------------------------------------------------------------------------------
 
-/** Cosines of the two words that look, after each layer. */
+/** Cosines of the word that looks in both sentences, after each layer; null where these are two different words. */
 function cosinesOf(state: State, reads: readonly Read[]): number[] | null {
   const [one, other] = reads;
-  if (!one || !other) return null;
+  if (!one || !other || spell(one.now, one.word) !== spell(other.now, other.word)) return null;
   if (one.record !== null && other.record !== null) {
     const path = betweenOf(state.sentences[one.record]!);
     const layers = path.length / state.sentences.length;
@@ -715,16 +734,18 @@ function sayVerdict({ now, plain, word, hidden }: Read, fewer: boolean): string 
   const changed = fewer || hidden.length > 0;
   const senses = now.senses(word);
   if (senses) return `${name} ${saySense(senses, changed && plain ? plain.senses(word) : null)}`;
-  if (!changed) return `${name} has no stored senses (${saySenseWords()} have)`;
+  if (!changed) return `${name} has no stored senses${sayWhichHave(now)}`;
   const kept = plain && between(now.vectors(word), plain.vectors(word));
   return kept ? `the vector of ${name} has the cosine ${two(kept[SENSE_LAYER]!)} with what it was` : name;
 }
 
-const saySenseWords = (): string => {
-  const words = [...senseWords()];
-  const last = words.pop();
-  return `${words.join(", ")} and ${last}`;
-};
+/** Which word of a sentence has stored senses, or, where none of them has, which words of all. */
+function sayWhichHave(reading: Reading): string {
+  const stored = senseWords(); // none before the model is open
+  const there = spellAll(reading).find((word) => stored.includes(word));
+  if (there) return ` (“${there}” has)`;
+  return stored.length ? ` (${stored.slice(0, -1).join(", ")} and ${stored.at(-1)} have)` : "";
+}
 
 // ---- The small form -----------------------------------------------------------------------------------------------
 

@@ -44,10 +44,16 @@ async function open(): Promise<void> {
   thread.postMessage({ kind: "ready", about: net.about as About, senses, layers, heads, width });
 }
 
+/** Where the last whole word ends before a place; a word that is longer than all that is read is cut. */
+function endOfWord(pieces: readonly string[], place: number): number {
+  const end = pieces.findLastIndex((piece, at) => at <= place && !piece.startsWith("##"));
+  return end > 1 ? end : place;
+}
+
 function readText(text: string, off: Head[], hidden: number[]): void {
   const whole = cut(text, net.ids);
   const { most } = net.about as About;
-  const pieces = whole.length > most ? [...whole.slice(0, most - 1), "[SEP]"] : whole;
+  const pieces = whole.length > most ? [...whole.slice(0, endOfWord(whole, most - 1)), "[SEP]"] : whole;
   const words = groupPieces(pieces);
   const { weights, states } = read(
     net,

@@ -34,12 +34,12 @@ export function distance(a: string, b: string): number {
 
 const isNumber = (word: string) => /^\d+$/.test(word);
 
-/** Up to three words of a list that are nearest to one that is not in it; for a number the nearest numbers. */
+/** Up to three words of a list of which one that is not in it may be a misspelling; for a number the nearest numbers. */
 export function nearest(word: string, known: readonly string[]): string[] {
   const far = isNumber(word)
     ? (other: string) => (isNumber(other) ? Math.abs(Number(other) - Number(word)) : Infinity)
     : (other: string) => (isNumber(other) ? Infinity : distance(word, other));
-  const limit = isNumber(word) ? Infinity : Math.max(1, Math.ceil(word.length / 2));
+  const limit = isNumber(word) ? Infinity : Math.floor(word.length / 3);
   return known
     .map((other, place) => [far(other), place, other] as const)
     .filter(([steps]) => steps <= limit && steps < Infinity)

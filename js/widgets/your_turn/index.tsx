@@ -4,7 +4,7 @@ import { useRef } from "preact/hooks";
 import { Button, Choice } from "../../kit/controls.tsx";
 import "../../kit/kit.css";
 import { defineWidget, useIds, type ViewProps, Words } from "../../kit/widget.tsx";
-import { decimals, type Reply, reply, type State } from "./maths.ts";
+import { type Reply, reply, type State, wanted } from "./maths.ts";
 import "./style.css";
 
 export * from "./maths.ts";
@@ -35,39 +35,32 @@ function View({ state, data, write }: Props) {
 }
 
 function Field({ state, write }: Pick<Props, "state" | "write">) {
-  const ids = useIds();
-  const id = ids("answer");
+  const id = useIds()("answer");
   const field = useRef<HTMLInputElement>(null);
-  const most = decimals(state);
   const send = () => write({ given: field.current!.value });
   const check = () => write({ given: field.current!.value || " " });
   return (
     <form
+      class="bw-options"
       onSubmit={(event) => {
         event.preventDefault();
         check();
       }}
     >
-      <label for={id}>{LABEL}</label>{" "}
-      <span id={ids("decimals")} class="bw-quiet">
-        {most > 0 && `Give ${most} decimals.`}
-      </span>
-      <div class="bw-options">
-        <input
-          type="text"
-          class="bw-entry"
-          id={id}
-          ref={field}
-          autocomplete="off"
-          placeholder={{ number: "0.25", numbers: "0.25, 0.5, 0.25", shape: "3, 4", choice: "" }[state.kind]}
-          aria-describedby={ids("decimals")}
-          value={state.given.trim()}
-          onBlur={send}
-        />
-        <Button kind="main" onClick={check}>
-          Check
-        </Button>
-      </div>
+      <label for={id}>{LABEL}</label>
+      <input
+        type="text"
+        class="bw-entry"
+        id={id}
+        ref={field}
+        autocomplete="off"
+        placeholder={wanted(state)}
+        value={state.given.trim()}
+        onBlur={send}
+      />
+      <Button kind="main" onClick={check}>
+        Check
+      </Button>
     </form>
   );
 }

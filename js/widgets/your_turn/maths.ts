@@ -23,15 +23,24 @@ export interface Reply {
 }
 
 const HOW = {
-  number: "type the number itself, worked out and without words, such as 0.25 or 1/4.",
-  numbers: "type the numbers themselves, worked out and without words, such as 0.25, 0.5, 1/4.",
-  shape: "type the whole numbers, worked out and without words, such as 3, 4.",
+  number: "type the number itself, worked out and without words.",
+  numbers: "type the numbers themselves, worked out and without words, with a comma between them.",
+  shape: "type the whole numbers, worked out and without words, with a comma between them.",
   choice: "choose one of the answers.",
 };
 
 /** How many decimals are enough; none are asked for where the answer is whole. */
 export const decimals = ({ right, tolerance }: Pick<State, "right" | "tolerance">): number =>
   right.every(Number.isInteger) ? 0 : Math.ceil(-Math.log10(2 * tolerance));
+
+/** What kind of answer belongs in the field: "a number with 2 decimals". */
+export function wanted(state: Pick<State, "kind" | "right" | "tolerance">): string {
+  const most = decimals(state);
+  const form = most > 0 ? `with ${most} decimals` : "";
+  if (state.kind === "number") return form ? `a number ${form}` : "a whole number";
+  if (state.kind === "shape") return "whole numbers, such as 2, 3";
+  return form ? `numbers ${form}` : "whole numbers";
+}
 
 /** Whether a number is the right one with fewer decimals than asked for, or cut off where it is to be rounded. */
 function isRightSoFar(x: number, right: number, most: number): boolean {
