@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from attention_book import widgets as on_site
+from sphinx.util.tags import Tags
 from website import CROSSINGS, DRESS, PHONE, bytes_sent, phone_faults, put, serious_findings
 
 from attention_tutorial.data.senses import SECOND_SENTENCES, SENTENCES
@@ -394,7 +395,7 @@ def build_widgets(folder, monkeypatch, model):
 
     monkeypatch.setattr(on_site, "page_model", packed)
     monkeypatch.setattr(on_site, "PART", 3 * 4000)
-    on_site.write_files(types.SimpleNamespace(outdir=str(folder)))
+    on_site.write_files(types.SimpleNamespace(outdir=str(folder), tags=Tags()))
     return folder / "_static" / "widgets"
 
 
