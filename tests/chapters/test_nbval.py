@@ -130,9 +130,10 @@ CELLS = {
 def comparison(tmp_path_factory):
     """Compare one notebook with this project's options, in one kernel; return each cell's failure, or None."""
     project = tmp_path_factory.mktemp("project")
-    tools = ("tools/book.py", "tools/execution.py", "tools/folds.py", "tools/forked_kernels.py")
-    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", *tools):
-        (project / file).parent.mkdir(exist_ok=True)
+    tools = [f"tools/{name}.py" for name in ("book", "execution", "folds", "forked_kernels", "models")]
+    models = "attention_tutorial/models/published.toml"
+    for file in ("pyproject.toml", "conftest.py", "tests/nbval_sanitize.cfg", models, *tools):
+        (project / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, project / file)
     cells = [
         new_code_cell(source, execution_count=number, outputs=outputs)

@@ -62,7 +62,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(package, archives):
     information = {name for name in names if ".dist-info/" in name}
     assert names - information == SOURCES[package]
     elsewhere = {Path(name).suffix for name in SOURCES[package] if "/templates/" not in name}
-    assert {".py", ".typed"} <= elsewhere <= {"", ".css", ".js", ".json", ".md", ".py", ".ttf", ".txt", ".typed"}
+    assert (
+        {".py", ".typed"} <= elsewhere <= {"", ".css", ".js", ".json", ".md", ".py", ".toml", ".ttf", ".txt", ".typed"}
+    )
     assert f"{package}-{PROJECTS[package]['version']}.dist-info/licenses/LICENSE" in information
 
 

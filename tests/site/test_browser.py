@@ -382,7 +382,7 @@ def faults_on_paper(page):
         "article :is(.tag_turn, .tag_exercise) > .cell_output"
     )
     found = page.locator(kept_off).locator("visible=true").all()
-    page.evaluate("document.querySelector('article details')?.setAttribute('open', '')")
+    page.evaluate("document.querySelector('article details:not(.hide)')?.setAttribute('open', '')")
     opened = page.locator("article details[open]:not(details:not([open]) *)")
     return [
         *found,

@@ -94,7 +94,7 @@ def test_in_a_notebook_it_comes_up_without_a_kernel_in_the_front_ends_theme(page
     page.set_content(FRONT_END % mark)
     page.evaluate(TRUSTED, widget()._repr_html_())
     page.wait_for_selector("[data-mounted=yes]")
-    look = page.locator(".bw").evaluate("x => [getComputedStyle(x).colorScheme, x.textContent.length > 20]")
+    look = page.locator(".bw").evaluate("x => [getComputedStyle(x).colorScheme, x.textContent.length > 10]")
     assert look == [scheme, True]
     reached = ".bw :is(td, th, tr, p)"
     grounds = page.locator(reached).evaluate_all("all => all.map(x => getComputedStyle(x).backgroundColor)")

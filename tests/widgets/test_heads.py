@@ -386,7 +386,7 @@ def test_the_panel_and_the_status_say_where_the_query_looks(visit):
     assert "head 3 “the (5)” looks equally at 6 words, 0.167 each" in text
     page.click(".hds-ask >> nth=1")
     assert "head 1 “cat” looks at “the (1)”" in page.text_content(".hds-panel")
-    status = page.text_content("[role=status]")
+    status = page.wait_for_selector("[role=status]:not(:empty)").text_content()
     assert status.startswith("Query “cat”. Head 1: most on “the (1)”, 0.92. Head 2: most on “cat”, 0.92.")
     assert "head 1: “cat” looks at “the (1)”" in page.get_attribute(".hds-arcs", "aria-label")
     assert page.locator(".bw-words li").count() == 18

@@ -89,7 +89,7 @@
   addEventListener("answers-erased", () => {
     for (const [element, { place, end }] of turns) {
       isErasing = true;
-      if (element.contains(document.activeElement)) document.activeElement.blur();
+      element.querySelector(":focus")?.blur();
       isErasing = false;
       end();
       delete element.dataset.mounted;
