@@ -294,7 +294,7 @@ FIRST = [  # what is typed, where it should lead, and among how many results
     ("masking future tokens", "notebooks/05_masking.html#section-5-1", 3),
     ("src_key_padding_mask", "notebooks/05a_pytorch_masks.html#section-5a-6", 1),
     ("attn_mask True or False", "notebooks/05_masking.html#section-5-8", 1),
-    ("embed_dim must be divisible by num_heads", "notebooks/04_several_heads.html#section-4-", 1),
+    ("embed_dim must be divisible by num_heads", "book/symptoms.html#error-messages-word-for-word", 1),
     ("size of tensor a must match", "notebooks/00_pytorch.html#section-0-9", 3),
     ("fp16", "book/glossary.html#term-Half-precision", 2),
     ("OOM", "book/symptoms.html#it-runs-out-of-memory", 1),
